@@ -1,0 +1,365 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { format } from 'node:util'
+import type { Backoff } from './backoff.ts'
+import type { Clock, Timer } from './clock.ts'
+import { defaults } from './defaults.ts'
+import { type DurationInput, formatDuration } from './duration.ts'
+import { decodeEnvelope, type OpenEnvelope, Poison } from './envelope.ts'
+import { isKhepriError } from './errors.ts'
+import type { EventBus, JobFacts } from './events.ts'
+import type { Handler } from './handler.ts'
+import { type JobContext, release, releaseOf } from './job.ts'
+import type { Outcome } from './policy.ts'
+import type { RegisteredJob, Registry } from './registry.ts'
+import type { Reservation } from './store/store.ts'
+import { describeError } from './text.ts'
+
+/** What every attempt of one worker shares. */
+export interface AttemptSetting {
+  readonly registry: Pick<Registry, 'get'>
+  readonly clock: Clock
+  readonly events: EventBus
+  /** For envelopes that bring none of their own. */
+  readonly tries: number
+  readonly backoff: Backoff
+  readonly timeoutMs: number | null
+  /** Aborts when the worker waits for nothing any more, failed() hooks included. */
+  readonly gaveUp: AbortSignal
+  /** The handler ignored its signal past the grace. */
+  readonly onStuck: () => void
+}
+
+/** The reason of a signal that aborted at the job's timeout. */
+export class AttemptTimeout extends Error {
+  override readonly name = 'AttemptTimeout'
+}
+
+/** The reason of a signal that aborted because the worker is stopping. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted'
+}
+
+/** The reason of a signal that aborted because another worker may hold the job by now. */
+export class LeaseLost extends Error {
+  override readonly name = 'LeaseLost'
+}
+
+const current = new AsyncLocalStorage<Attempt>()
+
+/**
+ * One run of one job: reads the envelope, finds the handler, checks the payload, runs it under its timeout.
+ *
+ * Two moments are told apart: `outcome`, when it is clear how the attempt ended, and the end of `run()`, when user code
+ * has really come back. A handler that ignores its signal past the grace is stuck: its outcome is decided, its slot is
+ * not free.
+ */
+export class Attempt {
+  readonly reservation: Reservation
+  readonly outcome: Promise<Outcome>
+  /** Wall clock, epoch milliseconds. */
+  readonly startedAt: number
+  readonly #setting: AttemptSetting
+  readonly #controller = new AbortController()
+  readonly #startedMonotonic: number
+  #decide!: (outcome: Outcome) => void
+  #isDecided = false
+  #hasReturned = false
+  #isStuck = false
+  #endedMonotonic: number | null = null
+  #envelope: OpenEnvelope | null = null
+  #handler: Handler | null = null
+  #payload: unknown
+  #timer: Timer | null = null
+  #graceTimer: Timer | null = null
+
+  constructor(reservation: Reservation, setting: AttemptSetting) {
+    this.reservation = reservation
+    this.#setting = setting
+    this.startedAt = setting.clock.now()
+    this.#startedMonotonic = setting.clock.monotonic()
+    this.outcome = new Promise((resolve) => {
+      this.#decide = resolve
+    })
+  }
+
+  /** The attempt whose asynchronous context is running now. */
+  static current(): Attempt | undefined {
+    return current.getStore()
+  }
+
+  get attempt(): number {
+    return this.reservation.failures + 1
+  }
+
+  get tries(): number {
+    return this.#envelope?.tries ?? this.#handler?.terms.tries ?? this.#setting.tries
+  }
+
+  get backoff(): Backoff {
+    return this.#envelope?.backoff ?? this.#handler?.terms.backoff ?? this.#setting.backoff
+  }
+
+  get timeoutMs(): number | null {
+    return this.#envelope?.timeoutMs ?? this.#handler?.terms.timeoutMs ?? this.#setting.timeoutMs
+  }
+
+  get facts(): JobFacts {
+    const { id, job, queue } = this.reservation
+    return { id, job, queue, attempt: this.attempt, tries: this.tries }
+  }
+
+  /** How long it has run, or ran, in milliseconds. */
+  get ms(): number {
+    return Math.round((this.#endedMonotonic ?? this.#setting.clock.monotonic()) - this.#startedMonotonic)
+  }
+
+  /** From the moment it was due to the start of this run. */
+  get waitMs(): number {
+    return Math.max(0, this.startedAt - this.reservation.availableAt)
+  }
+
+  /** It is clear how it ended, whether or not its handler has come back. */
+  get isDecided(): boolean {
+    return this.#isDecided
+  }
+
+  /** Its handler has ignored the signal past the grace and still runs. */
+  get isStuck(): boolean {
+    return this.#isStuck && !this.#hasReturned
+  }
+
+  /** Aborts the signal because the worker stops; after the grace the job is given back although its handler runs. */
+  interrupt(): void {
+    if (!this.#isDecided) this.#abort(new Interrupted('the worker is stopping'), { kind: 'interrupted' })
+  }
+
+  /** Aborts the signal because the job may run elsewhere; nothing of this attempt is written. */
+  lose(): void {
+    const outcome: Outcome = { kind: 'lost' }
+    this.#end(outcome)
+    this.#abort(new LeaseLost('another worker may hold this job by now'), outcome)
+  }
+
+  /** Charges an error that a timer or promise of the handler's own threw. False: the attempt had ended before. */
+  charge(error: unknown): boolean {
+    if (this.#isDecided) return false
+    const outcome: Outcome = { kind: 'threw', error }
+    this.#end(outcome)
+    this.#abort(error, outcome)
+    return true
+  }
+
+  /** Does all of it, once; resolves when no code of the handler's own call is running any more. Never rejects. */
+  async run(): Promise<void> {
+    try {
+      await this.#proceed()
+    } catch (error) {
+      this.#end({ kind: 'threw', error })
+    } finally {
+      this.#hasReturned = true
+      this.#graceTimer?.cancel()
+    }
+  }
+
+  /**
+   * Calls the job's failed() hook, if it has one.
+   * Bounded by the job's timeout or 30 s, through the signal and by not waiting longer. Rejects with what the hook throws.
+   */
+  async runFailedHook(error: unknown): Promise<void> {
+    if (!this.#envelope || this.#handler?.failed === null) return
+    const controller = new AbortController()
+    const context = new Context(this, this.#envelope, controller.signal, this.#setting.events)
+    const call = current.run(this, () => this.#callFailedHook(error, context))
+    await this.#bounded(call, this.timeoutMs ?? defaults.hookMs, controller)
+  }
+
+  async #callFailedHook(error: unknown, context: Context): Promise<void> {
+    // A job over its crash limit has failed without being loaded.
+    const refusal = this.#handler ? null : await this.#load(this.#setting.registry.get(this.reservation.job))
+    if (!refusal) await this.#handler?.failed?.(error, context, this.#payload)
+  }
+
+  async #proceed(): Promise<void> {
+    if (this.#controller.signal.aborted) return this.#end({ kind: 'interrupted' })
+    const refusal = await this.#prepare()
+    if (refusal) return this.#end(refusal)
+    if (this.#controller.signal.aborted) return this.#end({ kind: 'interrupted' })
+    await this.#perform()
+  }
+
+  async #prepare(): Promise<Outcome | null> {
+    const { job, envelope } = this.reservation
+    try {
+      this.#envelope = decodeEnvelope(envelope, job)
+    } catch (error) {
+      return { kind: 'refused', reason: 'poison', error }
+    }
+    // Before the module is imported: that may be what kills its workers.
+    const killed = killedBy(this.reservation, this.#envelope.maxCrashes)
+    const registered = this.#setting.registry.get(job)
+    return registered && killed ? { kind: 'refused', reason: 'crashes', error: killed } : this.#load(registered)
+  }
+
+  /** Imports the module and checks the payload. */
+  async #load(registered: RegisteredJob | undefined): Promise<Outcome | null> {
+    if (!registered)
+      return {
+        kind: 'refused',
+        reason: 'unknown',
+        error: new UnknownJob(`no handler is registered for ${JSON.stringify(this.reservation.job)}`),
+      }
+    let handler: Handler
+    try {
+      handler = await registered.handler()
+    } catch (error) {
+      return { kind: 'unloadable', source: registered.source, message: brokenMessage(registered.source, error) }
+    }
+    const checked = await handler.check(this.#envelope?.payload)
+    if (!checked.ok)
+      return {
+        kind: 'refused',
+        reason: 'poison',
+        error: new Poison(`the payload is refused by the job's schema: ${checked.issues.join('; ')}`),
+      }
+    this.#handler = handler
+    this.#payload = checked.value
+    return null
+  }
+
+  async #perform(): Promise<void> {
+    const { timeoutMs } = this
+    const envelope = this.#envelope as OpenEnvelope
+    const context = new Context(this, envelope, this.#controller.signal, this.#setting.events)
+    if (timeoutMs !== null) this.#timer = this.#setting.clock.after(timeoutMs, () => this.#timeOut(timeoutMs))
+    this.#setting.events.emit('job.started', { ...this.facts, waitMs: this.waitMs })
+    try {
+      await current.run(this, () => (this.#handler as Handler).run(this.#payload, context))
+      this.#end(this.#timeoutOutcome() ?? { kind: 'done' })
+    } catch (error) {
+      this.#end(this.#timeoutOutcome() ?? this.#outcomeOf(error))
+    }
+  }
+
+  #outcomeOf(error: unknown): Outcome {
+    const delay = releaseOf(error)
+    if (delay !== undefined) return { kind: 'released', delay }
+    if (this.#controller.signal.reason instanceof Interrupted) return { kind: 'interrupted' }
+    return { kind: 'threw', error }
+  }
+
+  /** An attempt that passed its timeout has failed, whatever its handler made of the signal. */
+  #timeoutOutcome(): Outcome | null {
+    const { reason } = this.#controller.signal
+    return reason instanceof AttemptTimeout ? { kind: 'threw', error: reason } : null
+  }
+
+  #timeOut(timeoutMs: number): void {
+    const error = new AttemptTimeout(`timed out after ${formatDuration(timeoutMs)}`)
+    this.#abort(error, { kind: 'threw', error })
+  }
+
+  /** Aborts the signal; a handler that has not come back by the end of the grace is given up on. */
+  #abort(reason: unknown, outcome: Outcome): void {
+    if (this.#hasReturned || this.#controller.signal.aborted) return
+    this.#graceTimer = this.#setting.clock.after(defaults.graceMs, () => this.#giveUp(outcome))
+    this.#controller.abort(reason)
+  }
+
+  #giveUp(outcome: Outcome): void {
+    if (this.#hasReturned) return
+    this.#isStuck = true
+    this.#setting.events.emit('job.stuck', { ...this.facts, ms: this.ms })
+    this.#end(outcome)
+    this.#setting.onStuck()
+  }
+
+  #end(outcome: Outcome): void {
+    if (this.#isDecided) return
+    this.#isDecided = true
+    this.#endedMonotonic = this.#setting.clock.monotonic()
+    this.#timer?.cancel()
+    this.#decide(outcome)
+  }
+
+  async #bounded(call: Promise<void>, boundMs: number, controller: AbortController): Promise<void> {
+    const { clock, gaveUp } = this.#setting
+    const { promise: limit, reject } = Promise.withResolvers<never>()
+    const expire = (reason: Error): void => {
+      controller.abort(reason)
+      reject(reason)
+    }
+    const timer = clock.after(boundMs, () =>
+      expire(new AttemptTimeout(`failed() did not return within ${formatDuration(boundMs)}`)),
+    )
+    const interrupt = (): void => expire(new Interrupted('the worker stopped before failed() returned'))
+    gaveUp.addEventListener('abort', interrupt)
+    if (gaveUp.aborted) interrupt()
+    try {
+      await Promise.race([call, limit])
+    } finally {
+      timer.cancel()
+      gaveUp.removeEventListener('abort', interrupt)
+    }
+  }
+}
+
+function brokenMessage(source: string, error: unknown): string {
+  if (isKhepriError(error) && error.code === 'MODULE_BROKEN') return error.message
+  return `${source} cannot be loaded: ${describeError(error).message}`
+}
+
+/** Why a job may not run again: it killed too many workers, or any at all where none is allowed. */
+function killedBy({ crashes, suspect }: Reservation, maxCrashes: number): WorkerKilled | null {
+  if (crashes > 0 && crashes >= maxCrashes)
+    return new WorkerKilled(`killed its worker ${crashes} ${crashes === 1 ? 'time' : 'times'}`)
+  return suspect && maxCrashes === 0
+    ? new WorkerKilled('was running when its worker died, and its maxCrashes is 0')
+    : null
+}
+
+/** A job whose name no handler is registered under. */
+export class UnknownJob extends Error {
+  override readonly name = 'UnknownJob'
+}
+
+/** A job that took its workers down too often. */
+export class WorkerKilled extends Error {
+  override readonly name = 'WorkerKilled'
+}
+
+/** What the handler sees. `log` and `release` are own properties, so that they can be taken apart. */
+class Context implements JobContext {
+  readonly id: number
+  readonly job: string
+  readonly queue: string
+  readonly attempt: number
+  readonly tries: number
+  readonly crashes: number
+  readonly dispatchedAt: number
+  readonly availableAt: number
+  readonly unique: string | null
+  readonly signal: AbortSignal
+  readonly log: (...values: readonly unknown[]) => void
+  readonly release: (delay?: DurationInput) => never = release
+  readonly #envelope: OpenEnvelope
+
+  constructor(attempt: Attempt, envelope: OpenEnvelope, signal: AbortSignal, events: EventBus) {
+    const { id, job, queue, crashes, availableAt } = attempt.reservation
+    this.id = id
+    this.job = job
+    this.queue = queue
+    this.attempt = attempt.attempt
+    this.tries = attempt.tries
+    this.crashes = crashes
+    this.dispatchedAt = envelope.dispatchedAt
+    this.availableAt = availableAt
+    this.unique = envelope.unique
+    this.signal = signal
+    this.#envelope = envelope
+    this.log = (...values) => events.emit('job.log', { ...attempt.facts, text: format(...values) })
+  }
+
+  get payloadText(): string {
+    return this.#envelope.payloadText
+  }
+}

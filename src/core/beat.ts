@@ -1,0 +1,56 @@
+import type { Clock, Timer } from './clock.ts'
+
+/** Shows that a worker lives, until stopped. */
+export interface Beating {
+  /** Beats at once instead of at the next interval's end: what the beat tells has changed. */
+  beatNow(): void
+  /** Resolves when no beat is under way and none will follow. */
+  stop(): Promise<void>
+}
+
+export interface BeatOptions {
+  readonly clock: Clock
+  readonly everyMs: number
+  /** Sends one beat; it handles its own errors. */
+  readonly beat: () => Promise<void>
+}
+
+/** How beats are driven; a parameter of the worker, so that a thread or a simulator can take over. */
+export type StartBeat = (options: BeatOptions) => Beating
+
+/** Beats from this event loop: one at a time, the next one interval after the last one's end. */
+export const beatInLoop: StartBeat = (options) => new LoopBeating(options)
+
+class LoopBeating implements Beating {
+  readonly #options: BeatOptions
+  #timer: Timer
+  #underWay: Promise<void> = Promise.resolve()
+  #isStopped = false
+
+  constructor(options: BeatOptions) {
+    this.#options = options
+    this.#timer = this.#arm()
+  }
+
+  beatNow(): void {
+    this.#timer.cancel()
+    this.#underWay = this.#underWay.then(() => this.#beat())
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#timer.cancel()
+    await this.#underWay
+  }
+
+  async #beat(): Promise<void> {
+    if (this.#isStopped) return
+    await this.#options.beat()
+    this.#timer.cancel()
+    if (!this.#isStopped) this.#timer = this.#arm()
+  }
+
+  #arm(): Timer {
+    return this.#options.clock.after(this.#options.everyMs, () => this.beatNow())
+  }
+}

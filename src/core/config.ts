@@ -1,0 +1,180 @@
+import { dirname, resolve } from 'node:path'
+import type { BackoffInput } from './backoff.ts'
+import { findConfigFile, readConfigFile } from './config-file.ts'
+import {
+  configKeys,
+  type DeclaredQueue,
+  isRecord,
+  parseQueues,
+  refuseUnknownKeys,
+  type Settings,
+  settings,
+} from './config-keys.ts'
+import { type DatabaseLocation, parseDatabase } from './database-url.ts'
+import { defaults } from './defaults.ts'
+import type { DurationInput } from './duration.ts'
+import { type Environment, readSetting, readVariable, readWorkFlags } from './environment.ts'
+import { isKhepriError, KhepriError } from './errors.ts'
+import type { HandlerSource } from './handler.ts'
+import type { JobClass, JobDefinition, JobFunction, JobTerms } from './job.ts'
+import { type JobsEntry, parseJobs } from './jobs-setting.ts'
+import { type TableNames, tableNames } from './store/names.ts'
+
+/** What a map of jobs may hold for a name: a module, with or without terms, or the handler itself. */
+type JobEntryInput =
+  | string
+  | ({ readonly module: string } & JobTerms)
+  // biome-ignore lint/suspicious/noExplicitAny: a definition of any payload; `unknown` would refuse the typed ones
+  | JobDefinition<any>
+  | JobClass
+  | JobFunction
+  | HandlerSource
+
+/** A map of jobs, a folder, or a list of both. */
+type JobsInput =
+  | string
+  | Readonly<Record<string, JobEntryInput>>
+  | readonly (string | Readonly<Record<string, JobEntryInput>>)[]
+
+/** A configuration as users write it. Every key is optional; durations carry a unit, a bare number is seconds. */
+export interface ConfigInput {
+  readonly database?: string
+  readonly table?: string
+  readonly failedTable?: string
+  readonly schema?: string | undefined
+  readonly queue?: string
+  readonly queues?: Readonly<Record<string, { readonly concurrency?: number }>> | undefined
+  readonly concurrency?: number
+  readonly retryAfter?: DurationInput
+  readonly sleep?: DurationInput
+  readonly timeout?: DurationInput | undefined
+  readonly tries?: number
+  readonly backoff?: BackoffInput
+  readonly maxCrashes?: number
+  readonly unknownJobs?: 'fail' | 'wait'
+  readonly maxPayload?: string | number
+  readonly keepDone?: DurationInput | undefined
+  readonly keepFailed?: DurationInput | undefined
+  readonly keepCancelled?: DurationInput
+  readonly prepare?: boolean
+  readonly jobs?: JobsInput
+}
+
+/** A configuration with everything decided; the job modules are named in it and not loaded. */
+export interface Config extends Settings {
+  /** The file it came from. */
+  readonly file: string | null
+  /** The folder that its paths start from. */
+  readonly root: string
+  readonly database: DatabaseLocation
+  readonly names: TableNames
+  readonly queues: readonly DeclaredQueue[] | null
+  readonly jobs: readonly JobsEntry[]
+  /** The values of KHEPRI_WORK_<FLAG>, by flag, for the command line to read. */
+  readonly work: Readonly<Record<string, string>>
+}
+
+/** The settings that every command takes as flags. */
+interface ConfigFlags {
+  readonly config?: string | undefined
+  readonly database?: string | undefined
+}
+
+/** What the command line knows before there is a configuration. */
+export interface ConfigSources {
+  readonly cwd: string
+  readonly flags: ConfigFlags
+  readonly env: Environment
+}
+
+/** Where a configuration was found and what stands above it. */
+export interface ConfigPlace {
+  readonly root: string
+  readonly file: string | null
+  readonly env: Environment
+  readonly flags: ConfigFlags
+  /** What a relative path in --database starts from, as every path on a command line does; `root` where it is not given. */
+  readonly cwd?: string
+}
+
+/** Gives a configuration its types; the result is the argument. */
+export function defineConfig(config: ConfigInput): ConfigInput {
+  return config
+}
+
+/**
+ * Finds, reads and resolves the configuration of a folder; without one everything has its default and paths start there.
+ *
+ * Throws CONFIG_MISSING, CONFIG_UNSAFE, CONFIG_INVALID, MODULE_BROKEN, or USAGE for a flag.
+ */
+export async function loadConfig({ cwd, flags, env }: ConfigSources): Promise<Config> {
+  const named = flags.config ?? readVariable(env, 'KHEPRI_CONFIG')
+  const file = named === undefined ? findConfigFile(cwd) : resolve(cwd, named)
+  const input = file === null ? {} : await readConfigFile(file, cwd)
+  return resolveConfig(input, { root: file === null ? cwd : dirname(file), file, env, flags, cwd })
+}
+
+/**
+ * Checks a configuration and decides every setting: flag, then environment, then config, then default.
+ *
+ * Throws CONFIG_INVALID with the path of the first value that is not right, or USAGE for a flag.
+ */
+export function resolveConfig(input: ConfigInput, place: ConfigPlace): Config {
+  const given: Readonly<Record<string, unknown>> = readTopLevel(input, place)
+  const resolved = resolveSettings(given, place)
+  return Object.freeze({
+    ...resolved,
+    file: place.file,
+    root: place.root,
+    database: resolveDatabase(given, place),
+    names: inConfig(place, () => tableNames(resolved.table, resolved.failedTable)),
+    queues: given.queues === undefined ? null : inConfig(place, () => parseQueues(given.queues)),
+    jobs: inConfig(place, () => parseJobs(given.jobs, place)),
+    work: readWorkFlags(place.env),
+  })
+}
+
+function readTopLevel(input: unknown, place: ConfigPlace): Readonly<Record<string, unknown>> {
+  if (!isRecord(input)) throw new KhepriError('CONFIG_INVALID', 'a configuration must be an object')
+  inConfig(place, () => refuseUnknownKeys(input, configKeys, ''))
+  return input
+}
+
+function resolveSettings(given: Readonly<Record<string, unknown>>, place: ConfigPlace): Settings {
+  const resolved = Object.keys(settings).map((name) => [name, resolveSetting(name as keyof Settings, given, place)])
+  return Object.fromEntries(resolved) as Settings
+}
+
+function resolveSetting(name: keyof Settings, given: Readonly<Record<string, unknown>>, place: ConfigPlace): unknown {
+  const { key, parse, otherwise } = settings[name]
+  const set = readSetting(place.env, name)
+  if (set !== undefined) return inEnvironment(set.variable, () => parse(set.value, set.variable))
+  return given[key] === undefined ? otherwise : inConfig(place, () => parse(given[key], key))
+}
+
+function resolveDatabase(given: Readonly<Record<string, unknown>>, place: ConfigPlace): DatabaseLocation {
+  const { flags, env, root } = place
+  if (flags.database !== undefined) {
+    const { database } = flags
+    return as('USAGE', undefined, () => parseDatabase(database, '--database', place.cwd ?? root))
+  }
+  const variable = readVariable(env, 'KHEPRI_DATABASE_URL')
+  if (variable !== undefined) return parseDatabase(variable, 'KHEPRI_DATABASE_URL', root)
+  return inConfig(place, () => parseDatabase(given.database ?? defaults.database, 'database', root))
+}
+
+const inConfig = <T>({ file }: ConfigPlace, read: () => T): T =>
+  as('CONFIG_INVALID', file === null ? undefined : `edit ${file}`, read)
+const inEnvironment = <T>(variable: string, read: () => T): T =>
+  as('CONFIG_INVALID', `change or unset ${variable}`, read)
+
+/** The checks are shared with job files; here their verdict has another code, and a way out where they know none. */
+function as<T>(code: 'CONFIG_INVALID' | 'USAGE', fix: string | undefined, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!isKhepriError(error) || (error.code !== 'DATA_INVALID' && error.code !== 'CONFIG_INVALID')) throw error
+    const way = error.fix ?? fix
+    throw new KhepriError(code, error.message, way === undefined ? {} : { fix: way })
+  }
+}

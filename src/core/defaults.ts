@@ -1,0 +1,45 @@
+/** Every default and every limit of khepri, with its unit and its reason. */
+export const defaults = Object.freeze({
+  database: 'sqlite:./khepri.db',
+  table: 'jobs',
+  failedTable: 'failed_jobs',
+  queue: 'default',
+  concurrency: 1,
+  priority: 0,
+  tries: 1,
+  maxCrashes: 3,
+  /** Silence after which a worker is dead. */
+  retryAfterMs: 90_000,
+  /** The longest wait between two looks at an idle store. */
+  sleepMs: 1_000,
+  /** A look that came back empty is not repeated earlier than this, whatever nextDue says. */
+  leastSleepMs: 50,
+  /** A beat comes at least this often, so that a neighbour can judge contact within seconds. */
+  longestBeatMs: 10_000,
+  backoff: Object.freeze({ kind: 'exponential', baseMs: 1_000, maxMs: 3_600_000, jitter: true } as const),
+  /** release() without a delay: "not ready yet" must not spin. */
+  releaseMs: 1_000,
+  /** Time a handler has to answer its abort signal before it counts as stuck. */
+  graceMs: 5_000,
+  /** Bound of a failed() hook whose job has no timeout. */
+  hookMs: 30_000,
+  maxPayloadBytes: 1024 * 1024,
+  /** Levels of arrays and objects in a payload: JSON.stringify and recursive validators fail far above it. */
+  maxDepth: 1_000,
+  /** Envelopes in one reservation: bounds the memory of a worker. */
+  maxReservedBytes: 16 * 1024 * 1024,
+  /** How long the command line waits for a locked or silent database. */
+  deadlineMs: 10_000,
+  keepCancelledMs: 7 * 86_400_000,
+  /** Names of jobs and queues, and unique keys; characters. */
+  maxNameLength: 255,
+  /** Delays and times beyond ten years are mistakes. */
+  maxDelayMs: 3_650 * 86_400_000,
+  /** Kept of an error, characters: enough to read, small enough to keep a hundred of them. */
+  maxMessageLength: 8_192,
+  maxStackLength: 16_384,
+  maxOutputLength: 65_536,
+  /** Attempts kept of one job: the first ten and the last ninety. */
+  keptFirstAttempts: 10,
+  keptLastAttempts: 90,
+} as const)

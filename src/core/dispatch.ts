@@ -1,0 +1,151 @@
+import type { Clock } from './clock.ts'
+import type { Config } from './config.ts'
+import { defaults } from './defaults.ts'
+import { decodeEnvelope, newJob, Poison } from './envelope.ts'
+import { KhepriError } from './errors.ts'
+import type { Handler } from './handler.ts'
+import { isDeeperThan } from './json-text.ts'
+import type { RegisteredJob, Registry } from './registry.ts'
+import type { Due, NewJob } from './store/store.ts'
+import { checkName, type Terms } from './terms.ts'
+
+/** One job as its dispatcher wants it. */
+export interface DispatchRequest {
+  readonly job: string
+  /** Valid JSON; stored byte for byte. */
+  readonly payloadText: string
+  /** What the dispatcher says itself; outranks the definition's terms. */
+  readonly terms: Terms
+  /** null: now. */
+  readonly due: Due | null
+  readonly unique: string | null
+}
+
+export interface DispatcherParts {
+  readonly registry: Pick<Registry, 'get' | 'unknown'>
+  readonly config: Pick<Config, 'queue' | 'maxCrashes' | 'maxPayloadBytes'>
+  readonly clock: Clock
+  /** Accepts names that the registry does not know. */
+  readonly allowUnknown: boolean
+}
+
+/** What a job's definition contributes to each dispatch. */
+interface Definition {
+  readonly terms: Terms
+  /** null where the job has no schema, so that nothing needs to be parsed. */
+  readonly check: Handler['check'] | null
+}
+
+/**
+ * Turns requests into rows: looks the job up, checks payload and schema, and captures the terms the job will keep.
+ *
+ * Terms that neither the request nor the definition states are left open, for the worker's own defaults.
+ */
+export class Dispatcher {
+  readonly #parts: DispatcherParts
+  readonly #definitions = new Map<string, Definition>()
+
+  constructor(parts: DispatcherParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * The row to enqueue. A promise the first time a job name is seen, and where its schema answers with one.
+   * Throws or rejects with JOB_UNKNOWN, PAYLOAD_REFUSED, DATA_INVALID, or MODULE_BROKEN.
+   */
+  prepare(request: DispatchRequest): NewJob | Promise<NewJob> {
+    this.#checkSize(request)
+    const definition = this.#definitions.get(request.job)
+    return definition
+      ? this.#row(request, definition)
+      : this.#define(request.job).then((loaded) => this.#row(request, loaded))
+  }
+
+  async #define(job: string): Promise<Definition> {
+    const registered = this.#parts.registry.get(job)
+    if (!registered && !this.#parts.allowUnknown) throw this.#parts.registry.unknown(job)
+    const definition = registered ? await definitionOf(registered) : { terms: {}, check: null }
+    checkName(job, 'job')
+    this.#definitions.set(job, definition)
+    return definition
+  }
+
+  #checkSize({ job, payloadText }: DispatchRequest): void {
+    const { maxPayloadBytes } = this.#parts.config
+    // A character is at most three bytes of UTF-8, so short texts need no counting.
+    const bytes = payloadText.length * 3 > maxPayloadBytes ? Buffer.byteLength(payloadText) : 0
+    if (bytes > maxPayloadBytes)
+      throw new KhepriError(
+        'PAYLOAD_REFUSED',
+        `the payload of ${job} is ${bytes.toLocaleString('en')} bytes, maxPayload allows ${maxPayloadBytes.toLocaleString('en')}`,
+        {
+          fix: 'store the data elsewhere and dispatch a reference, or raise maxPayload in the config',
+        },
+      )
+    if (isDeeperThan(payloadText, defaults.maxDepth))
+      throw new KhepriError(
+        'PAYLOAD_REFUSED',
+        `the payload of ${job} is nested more than ${defaults.maxDepth} levels deep`,
+      )
+    if (!payloadText.isWellFormed())
+      throw new KhepriError('PAYLOAD_REFUSED', `the payload of ${job} is not valid Unicode`)
+  }
+
+  #row(request: DispatchRequest, definition: Definition): NewJob | Promise<NewJob> {
+    const verdict = definition.check?.(JSON.parse(request.payloadText))
+    if (verdict instanceof Promise) return verdict.then((checked) => this.#accept(request, definition, checked))
+    return this.#accept(request, definition, verdict)
+  }
+
+  #accept(
+    request: DispatchRequest,
+    definition: Definition,
+    checked: Awaited<ReturnType<Handler['check']>> | undefined,
+  ): NewJob {
+    const { job, payloadText, unique } = request
+    if (checked && !checked.ok)
+      throw new KhepriError(
+        'PAYLOAD_REFUSED',
+        `the payload of ${job} is refused by its schema: ${checked.issues.join('; ')}`,
+      )
+    const { queue, priority, tries, backoff, timeoutMs, maxCrashes } = { ...definition.terms, ...request.terms }
+    const envelope = {
+      job,
+      payloadText,
+      tries: tries ?? null,
+      backoff: backoff ?? null,
+      timeoutMs: timeoutMs ?? null,
+      maxCrashes: maxCrashes ?? this.#parts.config.maxCrashes,
+      dispatchedAt: this.#parts.clock.now(),
+      unique,
+      context: null,
+      trace: null,
+    }
+    return newJob(envelope, {
+      queue: queue ?? this.#parts.config.queue,
+      priority: priority ?? defaults.priority,
+      due: request.due ?? { delayMs: 0 },
+    })
+  }
+}
+
+async function definitionOf(registered: RegisteredJob): Promise<Definition> {
+  const terms = await registered.terms()
+  if (!registered.mayHaveSchema) return { terms, check: null }
+  const handler = await registered.handler()
+  return { terms, check: handler.hasSchema ? (payload) => handler.check(payload) : null }
+}
+
+/**
+ * The row for an envelope that is complete already, as `show --envelope` prints it.
+ * Throws DATA_INVALID where the text is no envelope of a version this khepri writes.
+ */
+export function rawJob(envelope: string, place: Pick<NewJob, 'queue' | 'priority' | 'due'>): NewJob {
+  try {
+    const { job } = JSON.parse(envelope) as { job: string }
+    return newJob(decodeEnvelope(envelope, job), place)
+  } catch (error) {
+    const reason = error instanceof Poison ? error.message : 'the envelope is not a JSON object'
+    throw new KhepriError('DATA_INVALID', reason, { cause: error })
+  }
+}

@@ -1,0 +1,112 @@
+import type { FailReason, JobId } from './store/store.ts'
+
+/** What every event about one job carries. */
+export interface JobFacts {
+  readonly id: JobId
+  readonly job: string
+  readonly queue: string
+  /** 1 on the first run. */
+  readonly attempt: number
+  readonly tries: number
+}
+
+/** An error as events and records carry it: cleaned, cut, without anything that could throw when printed. */
+export interface ErrorFacts {
+  readonly type: string
+  readonly message: string
+  readonly stack: string | null
+}
+
+/** Lifecycle events of the kernel. Durations in milliseconds. Payloads are never part of an event. */
+export interface Events {
+  'worker.started': { readonly worker: string; readonly queues: string; readonly concurrency: number }
+  'worker.draining': { readonly worker: string; readonly reason: DrainReason; readonly running: number }
+  'worker.aborting': { readonly worker: string; readonly running: number }
+  'worker.stopped': WorkerReport
+  'store.lost': { readonly message: string }
+  'store.back': { readonly outageMs: number }
+  'job.started': JobFacts & { readonly waitMs: number }
+  'job.done': JobFacts & { readonly ms: number; readonly waitMs: number }
+  'job.retry': JobFacts & { readonly ms: number; readonly delayMs: number; readonly error: ErrorFacts }
+  'job.failed': JobFacts & { readonly ms: number; readonly reason: FailReason; readonly error: ErrorFacts }
+  'job.released': JobFacts & {
+    readonly ms: number
+    readonly delayMs: number | null
+    readonly why: 'asked' | 'interrupted' | 'module'
+  }
+  /** The fence refused: somebody else holds the job by now. */
+  'job.lost': JobFacts & { readonly ms: number }
+  /** The handler ignored its signal past the grace; its slot stays busy until it returns. */
+  'job.stuck': JobFacts & { readonly ms: number }
+  'job.log': JobFacts & { readonly text: string }
+  /** The failed() hook threw or ran out of time; the job's fate is not changed by it. */
+  'hook.failed': JobFacts & { readonly error: ErrorFacts }
+  /** A job module cannot be imported; its jobs go back and this process reserves that name no more. */
+  'module.broken': { readonly job: string; readonly source: string; readonly message: string }
+  /** An error was thrown after its job had ended. */
+  'error.late': JobFacts & { readonly error: ErrorFacts }
+  'workers.dead': { readonly count: number; readonly freed: number }
+}
+
+export type DrainReason =
+  | 'signal'
+  | 'asked'
+  | 'once'
+  | 'empty'
+  | 'max-jobs'
+  | 'max-time'
+  | 'output'
+  | 'parent'
+  | 'uncaught'
+  | 'stuck'
+  | 'modules'
+
+/** What a worker did between start and stop. */
+export interface WorkerReport {
+  readonly worker: string
+  readonly reason: DrainReason
+  readonly done: number
+  readonly retried: number
+  readonly failed: number
+  readonly released: number
+  readonly lost: number
+  /** Jobs given back although their handlers were still running. */
+  readonly abandoned: number
+  /** Results that could not be written before the drain gave up. */
+  readonly unwritten: readonly JobId[]
+  readonly ms: number
+}
+
+type Listener<Name extends keyof Events> = (event: Events[Name]) => void
+type AnyListener = <Name extends keyof Events>(name: Name, event: Events[Name]) => void
+
+const ignore = (): void => {}
+
+/** Hands events to listeners in the order they were added. A listener that throws, or rejects, disturbs nobody. */
+export class EventBus {
+  readonly #any = new Set<AnyListener>()
+
+  /** Hears everything; the result stops it. */
+  onAny(listener: AnyListener): () => void {
+    this.#any.add(listener)
+    return () => this.#any.delete(listener)
+  }
+
+  /** Hears one kind of event; the result stops it. */
+  on<Name extends keyof Events>(name: Name, listener: Listener<Name>): () => void {
+    return this.onAny((heard, event) =>
+      heard === (name as string) ? listener(event as unknown as Events[Name]) : undefined,
+    )
+  }
+
+  emit<Name extends keyof Events>(name: Name, event: Events[Name]): void {
+    for (const listener of this.#any) {
+      try {
+        const answer: unknown = listener(name, event)
+        if (answer instanceof Promise) answer.catch(ignore)
+      } catch {
+        // A broken listener is its owner's problem; a job must not suffer from it.
+      }
+    }
+  }
+}

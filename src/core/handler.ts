@@ -1,0 +1,228 @@
+import { isKhepriError, KhepriError } from './errors.ts'
+import {
+  type Job,
+  type JobContext,
+  type JobDefinition,
+  type JobFunction,
+  jobBrand,
+  type SchemaIssue,
+  type StandardSchema,
+} from './job.ts'
+import { parseTerms, type Terms } from './terms.ts'
+import { describeError, oneLine } from './text.ts'
+
+/** Marks what another layer offers as a handler: `{ [handlerBrand]: (root) => Handler, terms }`. */
+export const handlerBrand = Symbol.for('khepri.handler')
+
+/** A handler that another layer makes, once the folder is known that its paths start from. */
+export interface HandlerSource {
+  readonly [handlerBrand]: (root: string) => Handler
+  /** Known without making the handler. */
+  readonly terms: Terms
+}
+
+/** The verdict of a job's schema: what the handler gets, or what is wrong. */
+type Checked =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly issues: readonly string[] }
+
+/** User code in the one form that a worker and a dispatcher call, whatever form it was written in. */
+export interface Handler {
+  readonly terms: Terms
+  /** False where every payload passes the check, so that nothing needs to be parsed for it. */
+  readonly hasSchema: boolean
+  /** Checks a payload against the job's schema; without one every payload passes. Never throws. */
+  check(payload: unknown): Checked | Promise<Checked>
+  /** Runs the job once. payload: the value of a check that passed. */
+  run(payload: unknown, context: JobContext): Promise<unknown>
+  /** The hook for a job that has failed for good; null where there is none. */
+  readonly failed: ((error: unknown, context: JobContext, payload: unknown) => Promise<unknown>) | null
+  /** What is stored of an instance of a job class; null for the other forms, whose payload is given as it is. */
+  readonly toPayload: ((instance: object) => unknown) | null
+}
+
+type Class = (new (
+  ...parameters: never[]
+) => Job) &
+  Pick<typeof Job, 'fromPayload'> & { readonly schema?: StandardSchema }
+
+const isFunction = (value: unknown): value is (...parameters: never[]) => unknown => typeof value === 'function'
+const isObject = (value: unknown): value is Record<PropertyKey, unknown> => typeof value === 'object' && value !== null
+const isBranded = (value: unknown): boolean =>
+  (isObject(value) || isFunction(value)) && (value as unknown as Record<symbol, unknown>)[jobBrand] === true
+const isDefinition = (value: unknown): value is JobDefinition => isObject(value) && isBranded(value)
+const isJobClass = (value: unknown): value is Class => isFunction(value) && isBranded(value)
+const isAnyClass = (value: unknown): boolean =>
+  isFunction(value) && /^class\b/.test(Function.prototype.toString.call(value))
+
+/** Tells whether a value was made by another layer as a handler. */
+export const isHandlerSource = (value: unknown): value is HandlerSource =>
+  isObject(value) && isFunction(value[handlerBrand])
+
+/** Tells whether a value is a job in one of the forms that users write. */
+export const isJob = (value: unknown): boolean =>
+  isBranded(value) || isHandlerSource(value) || (isFunction(value) && !isAnyClass(value))
+
+/** Finds the job that a module exports: its default export, or its only export made by defineJob or extending Job. */
+export function jobIn(module: Readonly<Record<string, unknown>>, source: string): unknown {
+  const main = unwrap(module.default)
+  if (isJob(main)) return main
+  const named = Object.entries(module).filter(([, value]) => isBranded(value))
+  if (main === undefined && named.length === 1) return named[0]?.[1]
+  throw broken(
+    `${source} exports no job: ${found(
+      main,
+      named.map(([name]) => name),
+      Object.keys(module),
+    )}`,
+  )
+}
+
+/** What a compiler to CommonJS exports as default arrives inside another one. */
+function unwrap(value: unknown): unknown {
+  return isObject(value) && value.__esModule === true && 'default' in value ? value.default : value
+}
+
+function found(main: unknown, branded: readonly string[], names: readonly string[]): string {
+  if (isAnyClass(main)) return 'its default export is a class that does not extend Job'
+  if (main !== undefined) return `its default export is ${main === null ? 'null' : `a value of type ${typeof main}`}`
+  if (branded.length > 1) return `it has several (${branded.join(', ')}) and none of them is the default export`
+  return names.length === 0 ? 'it exports nothing' : `it exports only ${names.slice(0, 10).join(', ')}`
+}
+
+/**
+ * Makes a handler of a job in any form.
+ *
+ * source: how messages name it. root: the folder that paths of another layer's handler start from.
+ * Throws MODULE_BROKEN where the job is incomplete or its terms are wrong.
+ */
+export function handlerOf(job: unknown, source: string, root: string): Handler {
+  if (isHandlerSource(job)) return job[handlerBrand](root)
+  if (isDefinition(job)) return ofDefinition(job, source)
+  if (isJobClass(job)) return ofClass(job, source)
+  if (isJob(job)) return ofFunction(job as JobFunction, source)
+  throw broken(`${source} is no job: a job is made by defineJob, extends Job, or is a function`)
+}
+
+function ofDefinition(job: JobDefinition, source: string): Handler {
+  if (!isFunction(job.handle)) throw broken(`${source} has no handle()`)
+  return {
+    terms: termsIn(job, source),
+    hasSchema: job.schema !== undefined,
+    check: checker(job.schema, source),
+    run: async (payload, context) => job.handle(payload, context),
+    failed: isFunction(job.failed) ? async (error, context, payload) => job.failed?.(error, context, payload) : null,
+    toPayload: null,
+  }
+}
+
+function ofFunction(job: JobFunction, source: string): Handler {
+  return {
+    terms: termsIn(job, source),
+    hasSchema: false,
+    check: checker(undefined, source),
+    run: async (payload, context) => job(payload as never, context),
+    failed: null,
+    toPayload: null,
+  }
+}
+
+function ofClass(job: Class, source: string): Handler {
+  const { handle, failed } = job.prototype as Partial<Job>
+  if (!isFunction(handle)) throw broken(`${source} has no method handle()`)
+  const rebuild = (payload: unknown, context: JobContext): Job =>
+    withContext(job.fromPayload?.(payload) ?? instanceOf(job, payload), context)
+  // Members of a payload become properties, and one with the name of a method must not stand in for it.
+  const methodsOf = (instance: Job): Pick<Job, 'handle' | 'failed'> =>
+    job.fromPayload === undefined ? (job.prototype as Job) : instance
+  return {
+    terms: termsIn(job, source),
+    hasSchema: job.schema !== undefined || job.fromPayload === undefined,
+    check: job.fromPayload === undefined ? objectChecker(job.schema, source) : checker(job.schema, source),
+    run: async (payload, context) => {
+      const instance = rebuild(payload, context)
+      return methodsOf(instance).handle.call(instance)
+    },
+    failed: isFunction(failed)
+      ? async (error, context, payload) => {
+          const instance = rebuild(payload, context)
+          return methodsOf(instance).failed?.call(instance, error)
+        }
+      : null,
+    toPayload: (instance) => {
+      const { toPayload } = instance as Partial<Job>
+      return isFunction(toPayload) ? toPayload.call(instance as Job) : ownProperties(instance)
+    },
+  }
+}
+
+/** Defined, never assigned: assigning a member named __proto__ would change the prototype. */
+function instanceOf(job: Class, payload: unknown): Job {
+  return Object.create(job.prototype as object, Object.getOwnPropertyDescriptors(payload as object)) as Job
+}
+
+function withContext(instance: Job, context: JobContext): Job {
+  return Object.defineProperty(instance, 'context', {
+    value: context,
+    enumerable: false,
+    configurable: true,
+    writable: true,
+  })
+}
+
+const ownProperties = (instance: object): unknown =>
+  Object.fromEntries(Object.entries(instance).filter(([key]) => key !== 'context'))
+
+function checker(schema: StandardSchema | undefined, source: string): Handler['check'] {
+  if (schema === undefined) return (payload) => ({ ok: true, value: payload })
+  if (!isFunction(schema['~standard']?.validate))
+    throw broken(
+      `the schema of ${source} is not a Standard Schema`,
+      'use zod, valibot, arktype or another library that implements it',
+    )
+  return (payload) => validate(schema, payload)
+}
+
+async function validate(schema: StandardSchema, payload: unknown): Promise<Checked> {
+  try {
+    const result = await schema['~standard'].validate(payload)
+    return result.issues === undefined
+      ? { ok: true, value: result.value }
+      : { ok: false, issues: result.issues.slice(0, mostIssues).map(issueText) }
+  } catch (error) {
+    return { ok: false, issues: [`the schema threw ${oneLine(describeError(error).message)}`] }
+  }
+}
+
+/** The properties of an instance come from an object and from nothing else. */
+function objectChecker(schema: StandardSchema | undefined, source: string): Handler['check'] {
+  if (schema === undefined) return requireObject
+  const check = checker(schema, source)
+  return async (payload) => {
+    const checked = await check(payload)
+    return checked.ok ? requireObject(checked.value) : checked
+  }
+}
+
+const requireObject = (value: unknown): Checked =>
+  isObject(value) && !Array.isArray(value)
+    ? { ok: true, value }
+    : { ok: false, issues: ['must be an object: its members are the properties of a job class'] }
+
+const mostIssues = 10
+
+function issueText({ message, path = [] }: SchemaIssue): string {
+  const steps = path.map((step) => String(typeof step === 'object' ? step.key : step))
+  return oneLine(steps.length === 0 ? message : `${steps.join('.')}: ${message}`)
+}
+
+function termsIn(job: object, source: string): Terms {
+  try {
+    return parseTerms(job, '')
+  } catch (error) {
+    throw isKhepriError(error) ? broken(`${source}: ${error.message}`, 'correct it, then: khepri jobs') : error
+  }
+}
+
+const broken = (message: string, fix = 'export default defineJob({ … })'): KhepriError =>
+  new KhepriError('MODULE_BROKEN', message, { fix })

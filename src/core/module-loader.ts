@@ -1,0 +1,166 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { isKhepriError, KhepriError } from './errors.ts'
+import { findSyntaxError } from './syntax-check.ts'
+import { describeError, oneLine } from './text.ts'
+
+/**
+ * Imports a module of the user's: JavaScript or TypeScript, whatever the package.json around it says.
+ *
+ * path: absolute. source: how messages name it. Throws MODULE_BROKEN with file, line where it can be known, and a fix.
+ */
+export async function loadModule(path: string, source: string = path): Promise<Record<string, unknown>> {
+  installHooks()
+  try {
+    return (await import(/* @vite-ignore */ pathToFileURL(path).href)) as Record<string, unknown>
+  } catch (error) {
+    throw await broken(error, path, source)
+  }
+}
+
+let areHooksInstalled = false
+
+/** Hooks are for the whole process and cannot be taken back, so they are put in at the first import and once. */
+function installHooks(): void {
+  if (areHooksInstalled) return
+  areHooksInstalled = true
+  registerHooks({ resolve, load })
+}
+
+const isOfPackage = (url: string | undefined): boolean => url?.includes('/node_modules/') ?? false
+
+/** Finds what Node alone does not: TypeScript without or behind another extension, and khepri itself for a global installation. */
+const resolve: ResolveHookSync = (specifier, context, nextResolve) => {
+  try {
+    return nextResolve(specifier, context)
+  } catch (error) {
+    for (const candidate of candidatesFor(specifier, context.parentURL)) {
+      try {
+        return nextResolve(candidate, context)
+      } catch {
+        // The first failure is the one that speaks of what the user wrote.
+      }
+    }
+    throw error
+  }
+}
+
+function candidatesFor(specifier: string, parent: string | undefined): readonly string[] {
+  if (specifier === 'khepri') return [ownIndex()]
+  if (!/^(\.{1,2}\/|\/|file:)/.test(specifier) || isOfPackage(parent)) return []
+  const compiled = /\.([cm]?)js$/.exec(specifier)
+  if (compiled) return [specifier.replace(/js$/, 'ts')]
+  return [`${specifier}.ts`, `${specifier}.mts`, `${specifier.replace(/\/$/, '')}/index.ts`]
+}
+
+/** The public entry of the copy that runs: the source in a clone, the bundle in a package. */
+function ownIndex(): string {
+  const here = fileURLToPath(import.meta.url)
+  let folder = dirname(here)
+  while (!existsSync(join(folder, 'package.json')) && dirname(folder) !== folder) folder = dirname(folder)
+  return pathToFileURL(join(folder, here.endsWith('.ts') ? 'src/index.ts' : 'dist/index.js')).href
+}
+
+const longestTrail = 50
+
+/** The user's files in the order of loading: a syntax error does not say in which of them it is. */
+const trail: string[] = []
+
+/** Under "type": "commonjs", which npm init writes, Node would take a .ts file with imports for broken. */
+const load: LoadHookSync = (url, context, nextLoad) => {
+  if (!url.startsWith('file:') || isOfPackage(url)) return nextLoad(url, context)
+  trail.push(fileURLToPath(url))
+  if (trail.length > longestTrail) trail.shift()
+  return nextLoad(url, new URL(url).pathname.endsWith('.ts') ? { ...context, format: 'module-typescript' } : context)
+}
+
+interface Place {
+  readonly file: string
+  readonly line: number
+}
+
+async function broken(error: unknown, path: string, source: string): Promise<KhepriError> {
+  if (isMissing(error, path))
+    return new KhepriError('MODULE_BROKEN', `cannot import ${source}: there is no such file`, { cause: error })
+  const found = placeInStack(error, path) ?? (isSyntaxError(error) ? await searchTrail(path) : null)
+  const message = withoutPaths(describeError(error).message)
+  const fix = isKhepriError(error) && error.fix !== undefined ? error.fix : fixFor(message, codeOf(error), found)
+  return new KhepriError('MODULE_BROKEN', `cannot import ${inSource(source, path, found)}: ${message}`, {
+    fix,
+    cause: error,
+  })
+}
+
+const codeOf = (error: unknown): unknown =>
+  typeof error === 'object' && error !== null ? (error as { code?: unknown }).code : undefined
+const isSyntaxError = (error: unknown): boolean =>
+  error instanceof SyntaxError || describeError(error).type === 'SyntaxError'
+
+const isMissing = (error: unknown, path: string): boolean =>
+  codeOf(error) === 'ERR_MODULE_NOT_FOUND' && !existsSync(path)
+
+const inSource = (source: string, path: string, place: Place | null): string => {
+  if (place === null) return source
+  return place.file === path ? `${source}:${place.line}` : `${source}: ${place.file}:${place.line}`
+}
+
+/** Where TypeScript or CommonJS could not be read stands in the first line of the stack, where a module threw in its first frame. */
+function placeInStack(error: unknown, path: string): Place | null {
+  const lines = describeError(error).stack?.split('\n') ?? []
+  const head = /^(file:\/\/.*|\/.*|[A-Za-z]:\\.*):(\d+)$/.exec(lines[0] ?? '')
+  if (head) return place(head)
+  const frames = lines
+    .map((line) => /^\s+at .*?((?:file:\/\/)?\/[^()]*|[A-Za-z]:\\[^()]*):(\d+):\d+\)?$/.exec(line))
+    .filter((match) => match !== null)
+  return frames.map(place).find(({ file }) => file === path || trail.includes(file)) ?? null
+}
+
+function place([, file = '', line]: readonly string[]): Place {
+  return { file: file.startsWith('file:') ? fileURLToPath(file) : file, line: Number(line) }
+}
+
+/** The module itself first, then what it loaded, the latest first. */
+async function searchTrail(path: string): Promise<Place | null> {
+  for (const file of new Set([path, ...trail.toReversed().slice(0, 8)])) {
+    const line = await findSyntaxError(file)
+    if (line !== null) return { file, line }
+  }
+  return null
+}
+
+/** Node repeats absolute paths where the message has named the file already. */
+function withoutPaths(message: string): string {
+  return oneLine(message.split('\n', 1)[0] ?? '').replace(
+    /^Cannot find (module|package) '([^']+)' imported from .*$/,
+    "cannot find $1 '$2'",
+  )
+}
+
+const strippingOnly =
+  'Node strips types and nothing more: write it without enums, parameter properties and decorators, compile it first, or start with NODE_OPTIONS="--import tsx"'
+
+function fixFor(message: string, errorCode: unknown, found: Place | null): string {
+  const name = /'([^']+)'/.exec(message)?.[1] ?? ''
+  if (errorCode === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX' || isDecorated(found)) return strippingOnly
+  if (/^cannot find package/.test(message)) return fixForPackage(name)
+  if (/does not provide an export named/.test(message))
+    return 'if it is only a type, write "import type"; otherwise export it there'
+  if (/outside a module|Unexpected token 'export'/.test(message))
+    return 'give the file the extension .mjs, or put "type": "module" into package.json'
+  if (/is not defined in ES module scope/.test(message))
+    return 'use import and export, or give the file the extension .cjs or .cts'
+  return found === null ? 'correct it, then: khepri jobs' : `correct line ${found.line}, then: khepri jobs`
+}
+
+const fixForPackage = (name: string): string =>
+  /^(@\/|~|#)/.test(name)
+    ? 'paths of tsconfig.json are not read: use "imports" in package.json'
+    : `npm install ${name} (paths of tsconfig.json are not read: for one of those use "imports" in package.json)`
+
+function isDecorated(found: Place | null): boolean {
+  if (found === null || !/\.[cm]?ts$/.test(found.file)) return false
+  const line = readFileSync(found.file, 'utf8').split('\n')[found.line - 1] ?? ''
+  return line.trimStart().startsWith('@')
+}

@@ -1,0 +1,207 @@
+import { readdirSync, statSync } from 'node:fs'
+import { isAbsolute, join, relative, resolve } from 'node:path'
+import type { Config } from './config.ts'
+import { isRecord, refuseUnknownKeys } from './config-keys.ts'
+import { isKhepriError, KhepriError } from './errors.ts'
+import { type Handler, handlerOf, isHandlerSource, isJob, jobIn } from './handler.ts'
+import type { JobsEntry } from './jobs-setting.ts'
+import { loadModule } from './module-loader.ts'
+import { requireTrusted } from './ownership.ts'
+import { didYouMean } from './suggest.ts'
+import { checkName, parseTerms, type Terms, termKeys } from './terms.ts'
+import { shown } from './text.ts'
+
+/** One name and the handler it means. Nothing is imported before somebody asks. */
+export interface RegisteredJob {
+  readonly name: string
+  /** Where the handler comes from, as people know it: "./jobs/send-welcome.ts". */
+  readonly source: string
+  /**
+   * What a dispatch captures. An entry in object form that carries terms states all of them, so that its module need not
+   * be imported; what it leaves out comes from the module when the job runs.
+   */
+  terms(): Promise<Terms>
+  /** False where the handler must not be imported for the sake of a schema: the entry has stated its terms. */
+  readonly mayHaveSchema: boolean
+  /** The handler, imported at the first call. Throws MODULE_BROKEN, at each call. */
+  handler(): Promise<Handler>
+}
+
+/** What a name stands for before it is loaded. `origin` tells whether two entries mean the same. */
+interface Found {
+  readonly origin: unknown
+  readonly source: string
+  /** The terms of an entry in object form; null where it has none. */
+  readonly terms: Terms | null
+  readonly load: () => Promise<unknown>
+}
+
+/** Which handler a job name means: the only place where names and code meet. */
+export class Registry {
+  readonly #jobs: ReadonlyMap<string, Registration>
+
+  private constructor(jobs: ReadonlyMap<string, Registration>) {
+    this.#jobs = jobs
+  }
+
+  /**
+   * Reads the maps and folders of a configuration, importing nothing.
+   *
+   * Throws CONFIG_INVALID for an entry that is none and for a name with two handlers, CONFIG_UNSAFE for a folder of a stranger.
+   */
+  static async open(config: Pick<Config, 'jobs' | 'root' | 'file'>): Promise<Registry> {
+    const jobs = new Map<string, Registration>()
+    for (const entry of config.jobs)
+      for (const [name, found] of entry.kind === 'folder' ? inFolder(entry, config.root) : inMap(entry, config)) {
+        const known = jobs.get(name)
+        if (known !== undefined && !known.isSameAs(found)) throw twoHandlers(name, known.source, found.source)
+        if (known === undefined) jobs.set(name, new Registration(name, found, config.root))
+      }
+    return new Registry(jobs)
+  }
+
+  /** The names, sorted. */
+  names(): readonly string[] {
+    return [...this.#jobs.keys()].sort()
+  }
+
+  get(name: string): RegisteredJob | undefined {
+    return this.#jobs.get(name)
+  }
+
+  /** The first name of a job that was given as a value: a definition, a class, a function; undefined for others. */
+  nameOf(job: unknown): string | undefined {
+    for (const [name, registration] of this.#jobs) if (registration.origin === job) return name
+    return undefined
+  }
+
+  /** The error for a name that has no handler. */
+  unknown(name: string): KhepriError {
+    return new KhepriError('JOB_UNKNOWN', `unknown job ${shown(name)}${didYouMean(name, this.#jobs.keys())}`, {
+      fix: 'khepri jobs lists the known ones; --allow-unknown dispatches it all the same',
+    })
+  }
+}
+
+class Registration implements RegisteredJob {
+  readonly name: string
+  readonly source: string
+  readonly origin: unknown
+  readonly #found: Found
+  readonly #root: string
+  #handler: Promise<Handler> | undefined
+
+  constructor(name: string, found: Found, root: string) {
+    this.name = name
+    this.source = found.source
+    this.origin = found.origin
+    this.#found = found
+    this.#root = root
+  }
+
+  get mayHaveSchema(): boolean {
+    return this.#found.terms === null
+  }
+
+  isSameAs(other: Found): boolean {
+    return this.origin === other.origin && this.#found.terms === null && other.terms === null
+  }
+
+  async terms(): Promise<Terms> {
+    return this.#found.terms ?? (await this.handler()).terms
+  }
+
+  handler(): Promise<Handler> {
+    this.#handler ??= this.#load()
+    return this.#handler
+  }
+
+  async #load(): Promise<Handler> {
+    const handler = handlerOf(await this.#found.load(), this.source, this.#root)
+    const { terms } = this.#found
+    return terms === null ? handler : { ...handler, terms: { ...handler.terms, ...terms } }
+  }
+}
+
+const moduleName = /^(?![._])(?!.*\.d\.m?ts$)(?!.*\.test\.)(.+)\.(?:m?ts|m?js)$/
+
+function* inFolder(
+  { path, shown: folder }: JobsEntry & { readonly kind: 'folder' },
+  root: string,
+): Iterable<[string, Found]> {
+  const names = filesIn(path, folder)
+  requireTrusted(path, folder)
+  for (const file of names) {
+    const name = moduleName.exec(file)?.[1]
+    if (name !== undefined && isFile(join(path, file)))
+      yield [checkName(name, `the name of ${folder}/${file}`), ofModule(join(path, file), root, null)]
+  }
+}
+
+function filesIn(path: string, folder: string): readonly string[] {
+  try {
+    return readdirSync(path).sort()
+  } catch (error) {
+    const isFileItself = isFile(path)
+    throw invalid(
+      isFileItself
+        ? `jobs names ${folder}, which is a file and not a folder`
+        : `the jobs folder ${folder} cannot be read (${(error as NodeJS.ErrnoException).code})`,
+      isFileItself ? `jobs: { 'its-name': '${folder}' }` : 'create it, or correct "jobs" in the configuration',
+    )
+  }
+}
+
+const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
+
+function* inMap(
+  { entries }: JobsEntry & { readonly kind: 'map' },
+  config: Pick<Config, 'root' | 'file'>,
+): Iterable<[string, Found]> {
+  for (const [name, value] of entries) yield [name, ofEntry(value, name, config)]
+}
+
+function ofEntry(value: unknown, name: string, { root, file }: Pick<Config, 'root' | 'file'>): Found {
+  if (typeof value === 'string' && value !== '') return ofModule(resolve(root, value), root, null)
+  if (isJob(value)) {
+    const source = file === null ? `the job ${shown(name)} in the configuration` : inRoot(file, root)
+    return { origin: value, source, terms: isHandlerSource(value) ? value.terms : null, load: async () => value }
+  }
+  const what = `jobs.${name}`
+  if (!isRecord(value)) throw invalid(`${what} must be a path, a job or an object with a module, got ${shown(value)}`)
+  return ofObject(value, what, root)
+}
+
+/** Tells a module and the terms under which it runs here. */
+function ofObject(value: Readonly<Record<string, unknown>>, what: string, root: string): Found {
+  refuseUnknownKeys(value, ['module', ...termKeys], what)
+  const { module } = value
+  if (typeof module !== 'string' || module === '') throw invalid(`${what}.module must be a path, got ${shown(module)}`)
+  const terms = termsOf(value, what)
+  return ofModule(resolve(root, module), root, Object.keys(terms).length === 0 ? null : terms)
+}
+
+function termsOf(value: object, what: string): Terms {
+  try {
+    return parseTerms(value, what)
+  } catch (error) {
+    throw isKhepriError(error) ? invalid(error.message) : error
+  }
+}
+
+function ofModule(path: string, root: string, terms: Terms | null): Found {
+  const source = inRoot(path, root)
+  return { origin: path, source, terms, load: async () => jobIn(await loadModule(path, source), source) }
+}
+
+/** A path as the configuration would write it. */
+function inRoot(path: string, root: string): string {
+  const short = relative(root, path)
+  return isAbsolute(short) || short.startsWith('..') ? short : `./${short}`
+}
+
+const twoHandlers = (name: string, first: string, second: string): KhepriError =>
+  invalid(`job ${shown(name)} has two handlers: ${first} and ${second}`, 'rename or remove one of them')
+
+const invalid = (message: string, fix?: string): KhepriError =>
+  new KhepriError('CONFIG_INVALID', message, fix === undefined ? {} : { fix })

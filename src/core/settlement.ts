@@ -1,0 +1,70 @@
+import type { Attempt } from './attempt.ts'
+import type { ErrorFacts, EventBus } from './events.ts'
+import type { Verdict } from './policy.ts'
+import type { AttemptRecord, Settlement } from './store/store.ts'
+import { describeError } from './text.ts'
+
+/** An attempt that has ended and waits to be written. */
+export interface Finished {
+  readonly attempt: Attempt
+  readonly verdict: Exclude<Verdict, { kind: 'drop' }>
+  readonly settlement: Settlement
+}
+
+/** How long done jobs stay; null: they are deleted at once. */
+export interface Keeping {
+  readonly keepDoneMs: number | null
+}
+
+/** What the store is asked to write for a verdict. `worker` is the name that people will read beside the error. */
+export function settlementOf(
+  attempt: Attempt,
+  verdict: Finished['verdict'],
+  worker: string,
+  keeping: Keeping,
+): Settlement {
+  const { id, fence } = attempt.reservation
+  switch (verdict.kind) {
+    case 'complete':
+      return { id, fence, kind: 'complete', keep: keeping.keepDoneMs !== null }
+    case 'release':
+      return { id, fence, kind: 'release', delayMs: verdict.delayMs }
+    case 'retry':
+      return { id, fence, kind: 'retry', delayMs: verdict.delayMs, attempt: recordOf(attempt, verdict.error, worker) }
+    case 'fail':
+      return { id, fence, kind: 'fail', reason: verdict.reason, attempt: recordOf(attempt, verdict.error, worker) }
+  }
+}
+
+function recordOf(attempt: Attempt, error: unknown, worker: string): AttemptRecord {
+  const { type, message, stack }: ErrorFacts = describeError(error)
+  return {
+    attempt: attempt.attempt,
+    worker,
+    startedAt: attempt.startedAt,
+    endedAt: attempt.startedAt + attempt.ms,
+    errorType: type,
+    message,
+    stack,
+    output: null,
+  }
+}
+
+/** Tells the world about a settlement that the store has accepted. */
+export function announce({ attempt, verdict }: Finished, events: EventBus): void {
+  const { facts, ms } = attempt
+  switch (verdict.kind) {
+    case 'complete':
+      events.emit('job.done', { ...facts, ms, waitMs: attempt.waitMs })
+      break
+    case 'release':
+      events.emit('job.released', { ...facts, ms, delayMs: verdict.delayMs, why: verdict.why })
+      break
+    case 'retry':
+      events.emit('job.retry', { ...facts, ms, delayMs: verdict.delayMs, error: describeError(verdict.error) })
+      break
+    case 'fail':
+      events.emit('job.failed', { ...facts, ms, reason: verdict.reason, error: describeError(verdict.error) })
+      break
+  }
+}

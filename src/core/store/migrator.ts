@@ -1,0 +1,155 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { KhepriError } from '../errors.ts'
+import type { Migration, MigrationStatus } from './migrations.ts'
+import type { TableNames } from './names.ts'
+
+/**
+ * What the migrations of every SQL store share: the files drizzle-kit generated, with an installation's names in them,
+ * compared with what the database says. Drivers bring the lock and run the statements.
+ */
+
+export type Dialect = 'sqlite' | 'postgres'
+
+const breakpoint = '--> statement-breakpoint'
+const placeholder = /\$(jobs|failed|ended|attempts|workers|queues)/g
+const qualifier = '"$schema".'
+
+/** Names of this khepri's migrations, oldest first; cheap enough to ask whenever a store is opened. */
+export function migrationNames(dialect: Dialect): readonly string[] {
+  return readdirSync(folderOf(dialect))
+    .filter((file) => file.endsWith('.sql'))
+    .map((file) => file.slice(0, -'.sql'.length))
+    .sort()
+}
+
+/** Reads this khepri's migrations with the names of one installation in them, oldest first. */
+export function loadMigrations(dialect: Dialect, names: TableNames, schema: string | undefined): readonly Migration[] {
+  return migrationNames(dialect).map((name) => {
+    const template = readFileSync(join(folderOf(dialect), `${name}.sql`), 'utf8')
+    const statements = split(template).flatMap((statement) => qualified(statement, schema))
+    return { name, sql: statements.map((statement) => named(statement, names)).join(`\n${breakpoint}\n`) }
+  })
+}
+
+/** The statements of a migration, to be run one by one in one transaction. */
+export function statementsOf(migration: Migration): readonly string[] {
+  return split(migration.sql)
+}
+
+function split(text: string): string[] {
+  return text
+    .split(breakpoint)
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== '')
+}
+
+function named(statement: string, names: TableNames): string {
+  return statement.replace(placeholder, (_, key: keyof TableNames) => names[key])
+}
+
+/** Without a schema the tables go where the search path says, and no schema is created. */
+function qualified(statement: string, schema: string | undefined): string[] {
+  const createsSchema = statement.startsWith('CREATE SCHEMA')
+  if (schema === undefined) return createsSchema ? [] : [statement.replaceAll(qualifier, '')]
+  if (createsSchema) return [`CREATE SCHEMA IF NOT EXISTS ${quoted(schema)};`]
+  return [statement.replaceAll(qualifier, () => `${quoted(schema)}.`)]
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}
+
+/** Compares this khepri's migrations with the names that the database says were applied. */
+export function statusOf(migrations: readonly Migration[], applied: readonly string[]): MigrationStatus {
+  const known = new Set(migrations.map(({ name }) => name))
+  const done = new Set(applied)
+  return {
+    applied: applied.filter((name) => known.has(name)).sort(),
+    pending: migrations.filter(({ name }) => !done.has(name)),
+    unknown: applied.filter((name) => !known.has(name)).sort(),
+  }
+}
+
+/**
+ * Refuses a database that this khepri cannot work with.
+ *
+ * applied: what the database says, null where it has no migrations table. Throws SCHEMA_MISSING, SCHEMA_BEHIND or
+ * SCHEMA_AHEAD.
+ */
+export function requireCurrent(dialect: Dialect, applied: readonly string[] | null, label: string): void {
+  if (applied === null || applied.length === 0) throw schemaMissing(label)
+  const wanted = migrationNames(dialect)
+  refuseUnknown(
+    applied.filter((name) => !wanted.includes(name)),
+    label,
+  )
+  const pending = wanted.filter((name) => !applied.includes(name))
+  if (pending.length === 0) return
+  throw new KhepriError('SCHEMA_BEHIND', `the schema of ${label} is behind: ${pending.join(', ')} not applied`, {
+    fix: 'khepri migrate',
+  })
+}
+
+/** The error for a database without khepri's tables. */
+export function schemaMissing(label: string): KhepriError {
+  return new KhepriError('SCHEMA_MISSING', `the schema of ${label} is missing`, { fix: 'khepri migrate' })
+}
+
+/** Throws SCHEMA_AHEAD where a newer khepri has migrated. */
+export function refuseUnknown(unknown: readonly string[], label: string): void {
+  if (unknown.length === 0) return
+  throw new KhepriError(
+    'SCHEMA_AHEAD',
+    `the schema of ${label} is newer than this khepri: it does not know ${unknown.join(', ')}`,
+    { fix: 'use the khepri that migrated it, or a newer one' },
+  )
+}
+
+/**
+ * Refuses to migrate over somebody else's tables: a migration that is still to come must not find its names taken.
+ *
+ * existing: every table and index of the database (on Postgres, of the schema). Throws SCHEMA_FOREIGN.
+ */
+export function refuseForeign(pending: readonly Migration[], existing: ReadonlySet<string>, label: string): void {
+  const taken = pending.flatMap(createdNames).find((name) => existing.has(name))
+  if (taken !== undefined) throw schemaForeign(taken, label)
+}
+
+/** The error for a name of ours that is in use by something that is not ours. */
+export function schemaForeign(name: string, label: string): KhepriError {
+  return new KhepriError('SCHEMA_FOREIGN', `"${name}" exists in ${label} and does not belong to khepri`, {
+    fix: 'choose other names: set table and failedTable in the configuration',
+  })
+}
+
+const created = /^CREATE (?:TABLE|(?:UNIQUE )?INDEX) (?:"[^"]*"\.)?["`]([^"`]+)["`]/
+
+function createdNames(migration: Migration): string[] {
+  return statementsOf(migration).flatMap((statement) => created.exec(statement)?.[1] ?? [])
+}
+
+let root: string | undefined
+
+function folderOf(dialect: Dialect): string {
+  root ??= packageRoot(dirname(fileURLToPath(import.meta.url)))
+  return join(root, 'drizzle', dialect)
+}
+
+/** Walks up to khepri's own package.json: this file runs from src/ as well as from a bundle in dist/. */
+function packageRoot(folder: string): string {
+  if (isPackageRoot(folder)) return folder
+  const parent = dirname(folder)
+  if (parent === folder)
+    throw new KhepriError('BUG', 'the migrations are not beside the code: no package.json of khepri')
+  return packageRoot(parent)
+}
+
+function isPackageRoot(folder: string): boolean {
+  try {
+    return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).name === 'khepri'
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * What a store is: the hot side of a queue, at the level of queue operations.
+ *
+ * A store moves rows and decides nothing; attempts, backoff, timeouts and endings are `core/policy.ts`.
+ * Every method takes and returns batches. The cold side (lists, failed jobs, pauses) is `admin.ts`.
+ * Errors are KhepriErrors with a STORE_, SCHEMA_ or OUTCOME_ code; with any code but OUTCOME_UNKNOWN nothing was written.
+ */
+
+/** Given out once, growing, never reused; a job keeps its id through failed and retry. */
+export type JobId = number
+
+/** A random number of 48 bits, new at each process start. */
+export type WorkerId = number
+
+/** When a job may first run: so many milliseconds after the store's own now, or at an epoch millisecond. */
+export type Due = { readonly delayMs: number } | { readonly at: number }
+
+export interface NewJob {
+  readonly job: string
+  readonly queue: string
+  readonly priority: number
+  readonly due: Due
+  /** At most one live job may carry it. */
+  readonly uniqueKey: string | null
+  /** The version of the envelope, so that a worker reserves only what it can read. */
+  readonly version: number
+  /** The encoded envelope; stored as it is. */
+  readonly envelope: string
+}
+
+/** `duplicate`: a live job holds the unique key; `id` is that job's and nothing was written. */
+export interface Enqueued {
+  readonly id: JobId
+  readonly duplicate: boolean
+}
+
+/** Proof of holding. A store compares it, and the worker, with the row before it changes anything. */
+export interface Held {
+  readonly id: JobId
+  readonly fence: number
+}
+
+export interface Reservation extends Held {
+  readonly job: string
+  readonly queue: string
+  readonly priority: number
+  readonly availableAt: number
+  readonly enqueuedAt: number
+  /** Attempts that were counted as failed since the dispatch or the last manual retry. */
+  readonly failures: number
+  readonly crashes: number
+  readonly suspect: boolean
+  readonly envelope: string
+}
+
+/** One attempt that did not succeed, as it is kept for people. Texts are cleaned and cut already. */
+export interface AttemptRecord {
+  /** 1 on the first run. */
+  readonly attempt: number
+  /** The worker's name, for people. */
+  readonly worker: string
+  readonly startedAt: number
+  readonly endedAt: number
+  readonly errorType: string
+  readonly message: string
+  readonly stack: string | null
+  /** What the job wrote last, where somebody caught it. */
+  readonly output: string | null
+}
+
+/** Why a job failed for good. */
+export type FailReason = 'tries' | 'refused' | 'poison' | 'unknown' | 'crashes'
+
+/** The endings of an attempt. `retry` and `fail` add one to `failures`; `release` costs nothing. */
+export type Settlement = Held &
+  (
+    | { readonly kind: 'complete'; readonly keep: boolean }
+    | { readonly kind: 'retry'; readonly delayMs: number; readonly attempt: AttemptRecord }
+    | { readonly kind: 'fail'; readonly reason: FailReason; readonly attempt: AttemptRecord }
+    /** delayMs null keeps the job's availableAt, and so its place in the order. */
+    | { readonly kind: 'release'; readonly delayMs: number | null }
+  )
+
+/** A job that commits together with the completion of `parent`, or not at all. */
+export interface FollowUp extends NewJob {
+  readonly parent: JobId
+}
+
+/**
+ * Which jobs a worker could take. One condition, used by exchange, nextDue and hasReady alike:
+ * queue served and not paused, due, name wanted, envelope readable, not excluded, suspects only where allowed.
+ */
+export interface Filter {
+  /**
+   * Groups in strict order; the queues within one group are merged by priority, availableAt and id.
+   * 'all': every queue the store has, as one group.
+   */
+  readonly queues: readonly (readonly string[])[] | 'all'
+  /** Only these job names; null: any. */
+  readonly only: readonly string[] | null
+  readonly except: readonly string[]
+  readonly exclude: readonly JobId[]
+  readonly maxVersion: number
+  /** True where the worker holds nothing: then a suspect may come, alone. Otherwise suspects are passed over. */
+  readonly suspects: boolean
+}
+
+/** What a worker would like to have; it never gets more. */
+export interface Wish extends Filter {
+  readonly limit: number
+  /** Bytes of envelopes in one answer; the first job always comes. */
+  readonly maxBytes: number
+  /** Written on each row, so that a reservation whose answer was lost can be found again. */
+  readonly batch: number
+  /** The first so many go straight into a free slot and are marked as started. */
+  readonly started: number
+}
+
+export interface Round {
+  readonly worker: WorkerId
+  readonly settle: readonly Settlement[]
+  readonly enqueue: readonly FollowUp[]
+  /** Prefetched jobs whose handlers start now. */
+  readonly start: readonly Held[]
+  /** Batches whose answer was lost: what this worker holds under them is freed, at no cost. */
+  readonly disown: readonly number[]
+  readonly reserve: Wish | null
+}
+
+export interface Exchanged {
+  /** Settlements and starts that were refused: somebody else holds these jobs by now, or nobody does. */
+  readonly lost: readonly Held[]
+  /** One for each follow-up: its id, or null where the parent's completion was refused or the unique key is taken. */
+  readonly ids: readonly (JobId | null)[]
+  /** In the order in which they should run. */
+  readonly reserved: readonly Reservation[]
+}
+
+/** Who a worker is; `pidStart` and the namespaces tell a process from a later one with the same number. */
+export interface WorkerProfile {
+  readonly name: string
+  readonly version: string
+  readonly host: string
+  readonly bootId: string | null
+  readonly pidNamespace: string | null
+  readonly pid: number
+  readonly pidStart: string | null
+  /** What it serves, for people. */
+  readonly queues: string
+  readonly concurrency: number
+  /** Silence after which it is dead, in milliseconds. */
+  readonly leaseMs: number
+}
+
+/** joining writes the worker's row; leaving removes it (what it still holds is freed at no cost). */
+export type Beat =
+  | { readonly kind: 'joining'; readonly worker: WorkerId; readonly profile: WorkerProfile }
+  | { readonly kind: 'working' | 'draining' | 'leaving'; readonly worker: WorkerId }
+
+/** `known` false: the worker was declared dead, and what it held may run elsewhere. */
+export interface BeatAnswer {
+  readonly known: boolean
+}
+
+export interface Recovery {
+  readonly dead: readonly WorkerId[]
+  readonly freed: number
+}
+
+export interface Store {
+  /** Writes new jobs durably, all or none; answers in the order given. */
+  enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]>
+  /** Settles what is finished, enqueues follow-ups, disowns, marks starts, and reserves: one transaction. */
+  exchange(round: Round): Promise<Exchanged>
+  beat(beat: Beat): Promise<BeatAnswer>
+  /**
+   * Declares workers dead that were silent for their lease and frees what they held, in bounded batches.
+   * Each death is judged once: a worker that held one started job died alone (crashes + 1); in company the
+   * started ones become suspects; one that was draining costs nothing.
+   */
+  recover(observer: WorkerId): Promise<Recovery>
+  /** Milliseconds until the earliest job that this filter could take (0: now), or null if there is none. */
+  nextDue(filter: Filter): Promise<number | null>
+  close(): Promise<void>
+}

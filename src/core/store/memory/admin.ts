@@ -1,0 +1,142 @@
+import type { Admin, FailedFilter, FailedGroup, FailedJob, QueueCounts, Retried, WorkerRow } from '../admin.ts'
+import type { AttemptRecord, Held, JobId } from '../store.ts'
+import { type FailedRow, type LiveJob, type MemoryState, untouched } from './state.ts'
+
+/** The cold side of the memory store. */
+export class MemoryAdmin implements Admin {
+  readonly #state: MemoryState
+
+  constructor(state: MemoryState) {
+    this.#state = state
+  }
+
+  async *failed(filter: FailedFilter, limit: number | null): AsyncGenerator<FailedJob> {
+    const newestFirst = this.#matching(filter).reverse()
+    for (const row of newestFirst.slice(0, limit ?? newestFirst.length)) yield shown(row)
+  }
+
+  async failedGroups(filter: FailedFilter, by: 'error' | 'job' | 'queue'): Promise<readonly FailedGroup[]> {
+    const groups = Map.groupBy(this.#matching(filter), (row) => row[by])
+    return [...groups]
+      .map(([key, rows]) => ({ key, count: rows.length, latestAt: Math.max(...rows.map((row) => row.failedAt)) }))
+      .sort((a, b) => b.count - a.count || compare(a.key, b.key))
+  }
+
+  async findFailed(id: JobId): Promise<FailedJob | null> {
+    const row = this.#state.failed.get(id)
+    return row ? shown(row) : null
+  }
+
+  async attempts(id: JobId): Promise<readonly AttemptRecord[]> {
+    return (this.#state.attempts.get(id) ?? []).map((attempt) => ({ ...attempt }))
+  }
+
+  async selectFailed(filter: FailedFilter): Promise<readonly Held[]> {
+    return this.#matching(filter).map(({ id, fence }) => ({ id, fence }))
+  }
+
+  /** Oldest failure first. */
+  #matching(filter: FailedFilter): FailedRow[] {
+    return [...this.#state.failed.values()]
+      .filter((row) => matches(row, filter))
+      .sort((a, b) => a.failedAt - b.failedAt || a.id - b.id)
+  }
+
+  async retryFailed(jobs: readonly Held[], delayMs: number): Promise<Retried> {
+    const retried: JobId[] = []
+    const missing: JobId[] = []
+    const blocked: { id: JobId; holder: JobId }[] = []
+    for (const held of jobs) {
+      const row = this.#stillFailed(held)
+      const holder = row && this.#state.holderOf(row.uniqueKey)
+      if (!row) missing.push(held.id)
+      else if (holder) blocked.push({ id: held.id, holder: holder.id })
+      else retried.push(this.#revive(row, delayMs))
+    }
+    return { retried, missing, blocked }
+  }
+
+  #stillFailed({ id, fence }: Held): FailedRow | null {
+    const row = this.#state.failed.get(id)
+    return row?.fence === fence ? row : null
+  }
+
+  #revive(row: FailedRow, delayMs: number): JobId {
+    const { id, fence, job, queue, priority, uniqueKey, version, enqueuedAt, envelope } = row
+    const facts = { id, fence, job, queue, priority, uniqueKey, version, enqueuedAt, envelope }
+    this.#state.failed.delete(id)
+    this.#state.jobs.set(id, { ...untouched, ...facts, availableAt: this.#state.now() + delayMs })
+    return id
+  }
+
+  async deleteFailed(jobs: readonly Held[]): Promise<readonly JobId[]> {
+    const found = jobs.filter((held) => this.#stillFailed(held)).map(({ id }) => id)
+    for (const id of found) {
+      this.#state.failed.delete(id)
+      this.#state.attempts.delete(id)
+    }
+    return found
+  }
+
+  async counts(): Promise<readonly QueueCounts[]> {
+    const live = Map.groupBy(this.#state.jobs.values(), (job) => job.queue)
+    const failed = Map.groupBy(this.#state.failed.values(), (row) => row.queue)
+    const paused = [...this.#state.pauses.keys()].filter((queue) => this.#state.isPaused(queue))
+    const queues = new Set([...live.keys(), ...failed.keys(), ...paused])
+    return [...queues]
+      .sort(compare)
+      .map((queue) => this.#countsOf(queue, live.get(queue) ?? [], failed.get(queue)?.length ?? 0))
+  }
+
+  #countsOf(queue: string, live: readonly LiveJob[], failed: number): QueueCounts {
+    const waiting = live.filter((job) => job.startedAt === null)
+    const ready = waiting.filter((job) => job.availableAt <= this.#state.now())
+    return {
+      queue,
+      ready: ready.length,
+      running: live.length - waiting.length,
+      scheduled: waiting.length - ready.length,
+      failed,
+      oldestReadyAt: ready.length === 0 ? null : Math.min(...ready.map((job) => job.availableAt)),
+      paused: this.#state.isPaused(queue),
+    }
+  }
+
+  async workers(): Promise<readonly WorkerRow[]> {
+    return [...this.#state.workers.values()].map(({ id, profile, startedAt, beatAt, state, death }) => {
+      const { name, version, host, pid, queues, concurrency, leaseMs } = profile
+      const held = this.#state.heldBy(id).length
+      const facts = { id, name, version, host, pid, queues, concurrency, leaseMs, startedAt, beatAt, held }
+      return { ...facts, state: death === null ? state : 'dead' }
+    })
+  }
+
+  async pause(queues: readonly string[], until: number | null): Promise<void> {
+    for (const queue of queues) this.#state.pauses.set(queue, until)
+  }
+
+  async resume(queues: readonly string[]): Promise<void> {
+    for (const queue of queues) this.#state.pauses.delete(queue)
+  }
+
+  async close(): Promise<void> {}
+}
+
+function matches(row: FailedRow, { ids, queue, job, error, since, until }: FailedFilter): boolean {
+  return (
+    (ids === undefined || ids.includes(row.id)) &&
+    (queue === undefined || row.queue === queue) &&
+    (job === undefined || row.job === job) &&
+    (error === undefined || row.error.toLowerCase().includes(error.toLowerCase())) &&
+    (since === undefined || row.failedAt >= since) &&
+    (until === undefined || row.failedAt < until)
+  )
+}
+
+function shown({ version: _, ...job }: FailedRow): FailedJob {
+  return job
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b)
+}

@@ -1,0 +1,154 @@
+import type { Clock } from '../../clock.ts'
+import { systemClock } from '../../clock.ts'
+import { defaults } from '../../defaults.ts'
+import type { FailedJob } from '../admin.ts'
+import type {
+  AttemptRecord,
+  Due,
+  Enqueued,
+  Held,
+  JobId,
+  NewJob,
+  Reservation,
+  WorkerId,
+  WorkerProfile,
+} from '../store.ts'
+
+/** A job that has not ended: what the `jobs` table holds in the other stores. */
+export interface LiveJob {
+  readonly id: JobId
+  readonly job: string
+  readonly queue: string
+  readonly priority: number
+  readonly uniqueKey: string | null
+  readonly version: number
+  readonly enqueuedAt: number
+  readonly envelope: string
+  availableAt: number
+  fence: number
+  /** Who holds it, under which reservation; null: nobody. */
+  worker: WorkerId | null
+  batch: number | null
+  /** When its handler was started, by the holder's word. */
+  startedAt: number | null
+  failures: number
+  crashes: number
+  suspect: boolean
+}
+
+/** A failed job and the version that `failed` does not show but a retry needs. */
+export interface FailedRow extends FailedJob {
+  readonly version: number
+}
+
+/** A completed job that is kept. */
+export interface EndedRow extends Held {
+  readonly job: string
+  readonly queue: string
+  readonly endedAt: number
+  readonly envelope: string
+}
+
+/** How a dead worker's jobs are treated; written once, when it is declared dead. */
+export type Verdict = 'alone' | 'company' | 'free'
+
+export interface WorkerState {
+  readonly id: WorkerId
+  readonly profile: WorkerProfile
+  readonly startedAt: number
+  state: 'working' | 'draining'
+  beatAt: number
+  death: { readonly at: number; readonly verdict: Verdict } | null
+}
+
+/** What a memory store holds: one Map for each table of the other stores. Several stores may share it. */
+export class MemoryState {
+  readonly jobs = new Map<JobId, LiveJob>()
+  readonly failed = new Map<JobId, FailedRow>()
+  readonly ended = new Map<JobId, EndedRow>()
+  readonly attempts = new Map<JobId, readonly AttemptRecord[]>()
+  readonly workers = new Map<WorkerId, WorkerState>()
+  /** Paused queues and until when; null: until they are resumed. */
+  readonly pauses = new Map<string, number | null>()
+  readonly #clock: Clock
+  #lastId = 0
+
+  constructor(clock: Clock = systemClock) {
+    this.#clock = clock
+  }
+
+  now(): number {
+    return this.#clock.now()
+  }
+
+  /** Adds a new job, unless a live one holds its unique key. */
+  insert(job: NewJob): Enqueued {
+    const holder = this.holderOf(job.uniqueKey)
+    if (holder) return { id: holder.id, duplicate: true }
+    const id = ++this.#lastId
+    this.jobs.set(id, {
+      ...untouched,
+      id,
+      job: job.job,
+      queue: job.queue,
+      priority: job.priority,
+      uniqueKey: job.uniqueKey,
+      version: job.version,
+      enqueuedAt: this.now(),
+      envelope: job.envelope,
+      availableAt: this.#momentOf(job.due),
+      fence: 0,
+    })
+    return { id, duplicate: false }
+  }
+
+  #momentOf(due: Due): number {
+    return 'at' in due ? due.at : this.now() + due.delayMs
+  }
+
+  /** The live job that carries the unique key, if any. */
+  holderOf(uniqueKey: string | null): LiveJob | undefined {
+    if (uniqueKey === null) return undefined
+    return [...this.jobs.values()].find((job) => job.uniqueKey === uniqueKey)
+  }
+
+  heldBy(worker: WorkerId): LiveJob[] {
+    return [...this.jobs.values()].filter((job) => job.worker === worker)
+  }
+
+  isPaused(queue: string): boolean {
+    const until = this.pauses.get(queue)
+    return until !== undefined && (until === null || until > this.now())
+  }
+
+  /** Adds a record to a job's history, of which the first and the last ones are kept. */
+  record(id: JobId, attempt: AttemptRecord): void {
+    const all = [...(this.attempts.get(id) ?? []), { ...attempt }]
+    const first = all.slice(0, defaults.keptFirstAttempts)
+    const last = all.slice(defaults.keptFirstAttempts).slice(-defaults.keptLastAttempts)
+    this.attempts.set(id, [...first, ...last])
+  }
+}
+
+/** A job nobody holds and nothing has happened to. */
+export const untouched = Object.freeze({
+  worker: null,
+  batch: null,
+  startedAt: null,
+  failures: 0,
+  crashes: 0,
+  suspect: false,
+})
+
+/** Gives a job back, at no cost. */
+export function free(job: LiveJob): void {
+  job.worker = null
+  job.batch = null
+  job.startedAt = null
+}
+
+/** What a worker is told about a job that it now holds. */
+export function reservationOf(job: LiveJob): Reservation {
+  const { id, fence, queue, priority, availableAt, enqueuedAt, failures, crashes, suspect, envelope } = job
+  return { id, fence, job: job.job, queue, priority, availableAt, enqueuedAt, failures, crashes, suspect, envelope }
+}

@@ -1,0 +1,123 @@
+import { KhepriError } from '../../errors.ts'
+import type { Enqueued, JobId, NewJob } from '../store.ts'
+import type { Row } from './connection.ts'
+import type { Call, Connections, Values } from './connections.ts'
+import { enqueuing } from './errors.ts'
+import { bigints, type Statement, texts } from './statement.ts'
+import type { Statements } from './statements.ts'
+
+/** Rows and characters of one INSERT; a call with more takes several in one transaction. */
+const mostRows = 5_000
+const mostCharacters = 8 * 1024 * 1024
+
+/** So often a key is asked for whose holder goes away before it can be read. */
+const mostTries = 20
+
+const writing: Call = { doing: enqueuing, kind: 'writing' }
+const reading: Call = { doing: enqueuing, kind: 'reading' }
+
+type Run = (statement: Statement, values: Values) => Promise<readonly Row[]>
+
+/** Puts new jobs in: all or none, in as few statements as it takes. */
+export class Enqueuing {
+  readonly #connections: Connections
+  readonly #statements: Statements
+  readonly #label: string
+
+  constructor(connections: Connections, statements: Statements, label: string) {
+    this.#connections = connections
+    this.#statements = statements
+    this.#label = label
+  }
+
+  /** now: the moment of a clock of the caller's; null for the server's. */
+  async enqueue(jobs: readonly NewJob[], now: number | null): Promise<readonly Enqueued[]> {
+    if (jobs.length === 0) return []
+    if (isOneStatement(jobs)) return this.#insert(jobs, now, (...statement) => this.#runAlone(...statement))
+    return this.#connections.transaction(writing, (transaction) =>
+      this.#insert(jobs, now, (...statement) => transaction.run(...statement)),
+    )
+  }
+
+  /** What comes after a refused INSERT only reads, until the next INSERT. */
+  #runAlone(statement: Statement, values: Values): Promise<readonly Row[]> {
+    return this.#connections.run(statement, values, statement === this.#statements.holders ? reading : writing)
+  }
+
+  async #insert(jobs: readonly NewJob[], now: number | null, run: Run): Promise<readonly Enqueued[]> {
+    const answers = new Map<NewJob, Enqueued>()
+    let open = jobs
+    for (let tries = 0; tries < mostTries; tries++) {
+      for (const chunk of chunksOf(open)) await this.#insertChunk(chunk, now, run, answers)
+      const refused = open.filter((job) => !answers.has(job))
+      if (refused.length > 0) await this.#findHolders(refused, run, answers)
+      open = refused.filter((job) => !answers.has(job))
+      if (open.length === 0) return jobs.map((job) => answers.get(job) as Enqueued)
+    }
+    throw new KhepriError(
+      'STORE_BUSY',
+      `the unique key of a job was taken and freed ${mostTries} times in ${this.#label}`,
+      {
+        fix: 'try again',
+      },
+    )
+  }
+
+  async #insertChunk(
+    jobs: readonly NewJob[],
+    now: number | null,
+    run: Run,
+    answers: Map<NewJob, Enqueued>,
+  ): Promise<void> {
+    const rows = await run(this.#statements.enqueue, { now, ...columnsOf(jobs) })
+    for (const { place, id, added } of rows) {
+      const job = jobs[(place as number) - 1]
+      if (job && added) answers.set(job, { id: id as JobId, duplicate: false })
+    }
+  }
+
+  /** A holder that has gone since is not found; its key is then free for another INSERT. */
+  async #findHolders(refused: readonly NewJob[], run: Run, answers: Map<NewJob, Enqueued>): Promise<void> {
+    const rows = await run(this.#statements.holders, { keys: texts(refused.map(({ uniqueKey }) => uniqueKey)) })
+    const holders = new Map(rows.map((row) => [row.unique_key as string, row.id as JobId]))
+    for (const job of refused) {
+      const id = holders.get(job.uniqueKey ?? '')
+      if (id !== undefined) answers.set(job, { id, duplicate: true })
+    }
+  }
+}
+
+/** A refused single job has written nothing, and without keys nothing is refused: no transaction is needed. */
+function isOneStatement(jobs: readonly NewJob[]): boolean {
+  const mayBeRefused = jobs.length > 1 && jobs.some(({ uniqueKey }) => uniqueKey !== null)
+  return !mayBeRefused && chunksOf(jobs).length === 1
+}
+
+function chunksOf(jobs: readonly NewJob[]): readonly (readonly NewJob[])[] {
+  const chunks: NewJob[][] = []
+  let characters = 0
+  for (const job of jobs) {
+    characters += job.envelope.length
+    const last = chunks.at(-1)
+    if (last && last.length < mostRows && characters <= mostCharacters) {
+      last.push(job)
+    } else {
+      chunks.push([job])
+      characters = job.envelope.length
+    }
+  }
+  return chunks
+}
+
+function columnsOf(jobs: readonly NewJob[]): Values {
+  return {
+    queues: texts(jobs.map(({ queue }) => queue)),
+    priorities: bigints(jobs.map(({ priority }) => priority)),
+    delays: bigints(jobs.map(({ due }) => ('delayMs' in due ? due.delayMs : null))),
+    moments: bigints(jobs.map(({ due }) => ('at' in due ? due.at : null))),
+    jobs: texts(jobs.map(({ job }) => job)),
+    keys: texts(jobs.map(({ uniqueKey }) => uniqueKey)),
+    versions: bigints(jobs.map(({ version }) => version)),
+    envelopes: texts(jobs.map(({ envelope }) => envelope)),
+  }
+}

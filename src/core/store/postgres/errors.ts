@@ -1,0 +1,174 @@
+import { type ErrorCode, KhepriError } from '../../errors.ts'
+import { schemaMissing } from '../migrator.ts'
+
+/** How far a call had come when it broke; only a write on its way leaves the outcome open. */
+export type Stage = 'connecting' | 'reading' | 'writing'
+
+/** What the rebuilt error of a broken call needs to know. */
+export interface Circumstances {
+  /** The database as messages show it. */
+  readonly label: string
+  /** The call, for people: "reserve jobs". */
+  readonly doing: string
+  readonly stage: Stage
+  readonly deadlineMs: number
+}
+
+/** Nothing was heard from the server before the deadline, or no connection was free. */
+export class SilenceError extends Error {
+  readonly code = 'SILENCE'
+}
+
+interface DriverError {
+  readonly code: string
+  readonly message: string
+  /** Present on what the server itself has said. */
+  readonly severity?: string
+}
+
+/** Recognised by shape: errors come from the driver, from sockets, from name lookup and from TLS. */
+function driverError(error: unknown): DriverError | null {
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return null
+  return error as unknown as DriverError
+}
+
+/** Tells whether the server undid the whole statement for a reason that the next try need not meet. */
+export function isConflict(error: unknown): boolean {
+  const code = driverError(error)?.code
+  return code === '40001' || code === '40P01' || code === '55P03'
+}
+
+/** Tells whether the connection broke, so that a call which changes nothing twice may be sent once more. */
+export function isBrokenConnection(error: unknown): boolean {
+  const found = driverError(error)
+  return found !== null && !(error instanceof SilenceError) && (found.severity === undefined || isShutdown(found.code))
+}
+
+function isShutdown(code: string): boolean {
+  return code.startsWith('08') || code.startsWith('57P0')
+}
+
+/**
+ * Rebuilds an error of the driver or of the server as ours, without parameters, passwords or statement text.
+ *
+ * What is no such error comes back as it is: it is a fault in this program.
+ */
+export function storeError(error: unknown, circumstances: Circumstances): unknown {
+  const found = driverError(error)
+  if (found === null || error instanceof KhepriError) return error
+  return found.severity === undefined || isShutdown(found.code)
+    ? connectionError(found, circumstances)
+    : serverError(found, circumstances)
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ENOTFOUND: 'there is no host of that name',
+  EAI_AGAIN: 'the host name cannot be looked up now',
+  ENOENT: 'there is no such socket',
+  EACCES: 'the socket may not be opened',
+  EHOSTUNREACH: 'no route to the host',
+  ENETUNREACH: 'the network is unreachable',
+  ETIMEDOUT: 'the connection timed out',
+  ECONNRESET: 'the connection was reset',
+  EPIPE: 'the connection was closed',
+  CONNECTION_CLOSED: 'the connection was closed',
+  '57P01': 'the server is shutting down',
+  '57P02': 'the server has crashed',
+  '57P03': 'the server is starting up',
+}
+
+function connectionError({ code, message }: DriverError, circumstances: Circumstances): KhepriError {
+  const { label, doing, stage, deadlineMs } = circumstances
+  const silence = `no answer within ${deadlineMs / 1_000} s`
+  const reason = code === 'SILENCE' || code === 'CONNECT_TIMEOUT' ? silence : (reasons[code] ?? `${code}, ${message}`)
+  if (stage === 'writing') return outcomeUnknown(label, doing, reason)
+  return new KhepriError('STORE_UNREACHABLE', `cannot reach ${label}: ${reason}`, {
+    fix: 'is the server up and the URL right? khepri doctor tests name, port, login and rights',
+  })
+}
+
+function outcomeUnknown(label: string, doing: string, reason: string): KhepriError {
+  const what = doing === enqueuing ? 'the jobs may or may not have been queued' : 'it may or may not have happened'
+  return new KhepriError('OUTCOME_UNKNOWN', `${label} broke off while khepri tried to ${doing} (${reason}): ${what}`, {
+    fix: 'look before you do it again; with a unique key a job can be dispatched twice without harm',
+  })
+}
+
+/** How the call that adds jobs is named; its broken-off commit has words of its own. */
+export const enqueuing = 'enqueue jobs'
+
+interface Kind {
+  readonly match: RegExp
+  readonly code: ErrorCode
+  says(found: DriverError, circumstances: Circumstances): string
+  readonly fix: string
+}
+
+const kinds: readonly Kind[] = [
+  {
+    match: /^28/,
+    code: 'STORE_DENIED',
+    says: ({ code }, { label }) =>
+      `${label} refused the login${code === '28P01' ? ': wrong user or password' : ' of this role from this host'}`,
+    fix: 'check user and password in the URL, and pg_hba.conf on the server',
+  },
+  {
+    match: /^3D000/,
+    code: 'STORE_UNREACHABLE',
+    says: (_, { label }) => `cannot reach ${label}: the server has no database of that name`,
+    fix: 'create it with createdb, or correct the URL',
+  },
+  {
+    match: /^53300/,
+    code: 'STORE_UNREACHABLE',
+    says: (_, { label }) => `cannot reach ${label}: the server has no connection left`,
+    fix: 'raise max_connections, or put a pooler in front of the server and set prepare: false',
+  },
+  {
+    match: /^53/,
+    code: 'STORE_FULL',
+    says: ({ code }, { label }) => `${label} is out of ${code === '53200' ? 'memory' : 'disk space'}`,
+    fix: 'make room on the server',
+  },
+  {
+    match: /^25006/,
+    code: 'STORE_DENIED',
+    says: (_, { label }) => `${label} is read-only`,
+    fix: 'point the URL at the primary, or check default_transaction_read_only',
+  },
+  {
+    match: /^42501/,
+    code: 'STORE_DENIED',
+    says: ({ message }, { label, doing }) => `${label} does not allow khepri to ${doing}: ${message}`,
+    fix: 'grant the role select, insert, update and delete on the tables and usage on their sequences',
+  },
+  {
+    match: /^(57014|25P0[34]|40001|40P01|55P03)/,
+    code: 'STORE_BUSY',
+    says: (_, { label, doing, deadlineMs }) =>
+      `${label} did not let khepri ${doing} within ${deadlineMs / 1_000} s: something holds a lock`,
+    fix: 'look in pg_stat_activity for what holds it, then try again',
+  },
+  {
+    match: /^(26000|42P05)/,
+    code: 'STORE_FAILED',
+    says: (_, { label }) => `${label} lost a prepared statement`,
+    fix: 'set prepare: false; a pooler in transaction mode stands in between',
+  },
+]
+
+function serverError(found: DriverError, circumstances: Circumstances): KhepriError {
+  if (found.code === '42P01' || found.code === '3F000') return schemaMissing(circumstances.label)
+  const kind = kinds.find(({ match }) => match.test(found.code))
+  if (kind) return new KhepriError(kind.code, kind.says(found, circumstances), { fix: kind.fix })
+  const { label, doing } = circumstances
+  return new KhepriError('STORE_FAILED', `${label} refused to ${doing} (SQLSTATE ${found.code}${said(found)})`, {
+    fix: 'the log of the server says more; khepri doctor checks the database',
+  })
+}
+
+/** The server's words only where they cannot hold a value: names of tables and columns, constraints, its own faults. */
+function said({ code, message }: DriverError): string {
+  return /^(42|23|55|58|XX)/.test(code) ? `: ${message}` : ''
+}

@@ -1,0 +1,57 @@
+import type { TableNames } from '../names.ts'
+import { identifier } from './statement.ts'
+
+/** Pieces of statements that more than one of them needs. */
+
+/** Every name that statements need, quoted and qualified. */
+export interface Relations extends TableNames {
+  /** The sequence of job ids as an expression. */
+  readonly jobIds: string
+}
+
+/** Qualifies the tables of one installation. */
+export function relations(names: TableNames, schema: string | undefined): Relations {
+  const qualified = (name: string): string =>
+    schema === undefined ? identifier(name) : `${identifier(schema)}.${identifier(name)}`
+  const { jobs, failed, ended, attempts, workers, queues, migrations } = names
+  return {
+    jobs: qualified(jobs),
+    failed: qualified(failed),
+    ended: qualified(ended),
+    attempts: qualified(attempts),
+    workers: qualified(workers),
+    queues: qualified(queues),
+    migrations: qualified(migrations),
+    jobIds: `pg_get_serial_sequence('${qualified(jobs).replaceAll("'", "''")}', 'id')::regclass`,
+  }
+}
+
+/** The server's moment, in epoch milliseconds: the beginning of the transaction. */
+export const serverNow = 'floor(extract(epoch from now()) * 1000)::bigint'
+
+/** The one expression of now; `:now` is a clock's where the store was opened with one, and null otherwise. */
+export const now = `coalesce(:now::bigint, ${serverNow})`
+
+/** Gives a job back. */
+export const free = 'worker = null, batch = null, started_at = null'
+
+/** Holding, compared so that the index of held rows is of no use (see `statements.ts`). */
+export const mine = 'j.worker is not distinct from :worker::bigint'
+
+/** The jobs that another part names, looked up by id; a join alone is a scan for a plan made while the table is small. */
+export function these(part: string, where = ''): string {
+  return `j.id = any(array(select p.id from ${part} p${where}))`
+}
+
+/** The ids were drawn before, so that an answer finds its question. A taken key waits for its holder's commit. */
+export function insertJobs(jobs: string, source: string): string {
+  return `insert into ${jobs} (id, queue, priority, available_at, job, unique_key, version, enqueued_at, envelope)
+    select a.id, a.queue, a.priority, coalesce(a.moment, ${now} + a.delay), a.job, a.unique_key, a.version, ${now},
+      a.envelope from ${source}
+    on conflict (unique_key) where unique_key is not null do nothing returning id`
+}
+
+/** Who holds unique keys now. */
+export function holders(jobs: string): string {
+  return `select j.unique_key, j.id from ${jobs} j where j.unique_key = any(:keys::text[])`
+}

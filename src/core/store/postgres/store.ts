@@ -1,0 +1,143 @@
+import { requireCurrent } from '../migrator.ts'
+import type { StoreOptions } from '../options.ts'
+import type {
+  Beat,
+  BeatAnswer,
+  Enqueued,
+  Exchanged,
+  Filter,
+  NewJob,
+  Recovery,
+  Round,
+  Store,
+  WorkerId,
+  WorkerProfile,
+} from '../store.ts'
+import { appliedMigrations } from './applied.ts'
+import type { Row } from './connection.ts'
+import { type Call, Connections } from './connections.ts'
+import { Enqueuing } from './enqueuing.ts'
+import { relations } from './fragments.ts'
+import type { Scope } from './reserving.ts'
+import { answerOf, filterValues, isFull, needsTwoSteps, roundValues, scopeOf } from './round.ts'
+import { bigints } from './statement.ts'
+import { freedAtOnce, type Statements, statementsFor } from './statements.ts'
+
+const exchanging: Call = { doing: 'settle and reserve jobs', kind: 'writing' }
+const beating: Call = { doing: 'write a beat', kind: 'repeatable' }
+const recovering: Call = { doing: 'recover jobs', kind: 'repeatable' }
+const looking: Call = { doing: 'look for the next job', kind: 'reading' }
+const opening: Call = { doing: 'read its schema', kind: 'reading' }
+
+/**
+ * Opens the hot side of a Postgres database.
+ *
+ * Throws STORE_UNREACHABLE or STORE_DENIED where it cannot log in, and SCHEMA_MISSING, SCHEMA_BEHIND or SCHEMA_AHEAD
+ * unless the database is migrated as this khepri needs it.
+ */
+export async function openPostgresStore(url: string, options: StoreOptions): Promise<Store> {
+  return new PostgresStore(await openConnections(url, options), options)
+}
+
+/** Connects to a database whose schema is what this khepri needs, or throws why it cannot. */
+export async function openConnections(url: string, options: StoreOptions): Promise<Connections> {
+  const connections = new Connections(url, options)
+  try {
+    const run = (...[statement, values]: Parameters<Parameters<typeof appliedMigrations>[0]>): Promise<Row[]> =>
+      connections.run(statement, values, opening)
+    requireCurrent('postgres', await appliedMigrations(run, options), options.label)
+    return connections
+  } catch (error) {
+    await connections.close()
+    throw error
+  }
+}
+
+class PostgresStore implements Store {
+  readonly #connections: Connections
+  readonly #options: StoreOptions
+  readonly #statements: Statements
+  readonly #enqueuing: Enqueuing
+
+  constructor(connections: Connections, options: StoreOptions) {
+    this.#connections = connections
+    this.#options = options
+    this.#statements = statementsFor(relations(options.names, options.schema))
+    this.#enqueuing = new Enqueuing(connections, this.#statements, options.label)
+  }
+
+  /** The moment of the clock that this store was opened with; null: the server's own. */
+  get #now(): number | null {
+    return this.#options.clock?.now() ?? null
+  }
+
+  enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
+    return this.#enqueuing.enqueue(jobs, this.#now)
+  }
+
+  async exchange(round: Round): Promise<Exchanged> {
+    const rows = needsTwoSteps(round) ? await this.#exchangeInSteps(round) : await this.#exchangeAtOnce(round)
+    return answerOf(round, rows)
+  }
+
+  #exchangeAtOnce(round: Round): Promise<readonly Row[]> {
+    return this.#connections.run(this.#statementFor(round), this.#valuesOf(round), exchanging)
+  }
+
+  /** The same order of events as in one statement, but what the first step makes free the last one may reserve. */
+  #exchangeInSteps(round: Round): Promise<readonly Row[]> {
+    const first: Round = { ...round, start: [], disown: [], reserve: null }
+    const last: Round = { ...round, settle: [], enqueue: [], disown: [] }
+    return this.#connections.transaction(exchanging, async (transaction) => {
+      const settled = await transaction.run(this.#statementFor(first), this.#valuesOf(first))
+      if (round.disown.length > 0)
+        await transaction.run(this.#statements.disown, { worker: round.worker, batches: bigints(round.disown) })
+      const reserved = await transaction.run(this.#statementFor(last), this.#valuesOf(last))
+      return [...settled, ...reserved]
+    })
+  }
+
+  #statementFor(round: Round) {
+    const scope: Scope = round.reserve === null ? 'strict' : scopeOf(round.reserve)
+    return this.#statements[isFull(round) ? 'full' : 'lean'][scope]
+  }
+
+  #valuesOf(round: Round) {
+    return { now: this.#now, ...roundValues(round) }
+  }
+
+  async nextDue(filter: Filter): Promise<number | null> {
+    const statement = this.#statements.nextDue[scopeOf(filter)]
+    const [row] = await this.#connections.run(statement, { now: this.#now, ...filterValues(filter) }, looking)
+    return (row?.ms as number | null | undefined) ?? null
+  }
+
+  async beat(beat: Beat): Promise<BeatAnswer> {
+    if (beat.kind === 'joining') return this.#join(beat.worker, beat.profile)
+    const { worker, kind } = beat
+    const rows =
+      kind === 'leaving'
+        ? await this.#connections.run(this.#statements.leave, { worker }, beating)
+        : await this.#connections.run(this.#statements.beat, { now: this.#now, worker, state: kind }, beating)
+    return { known: rows.length > 0 }
+  }
+
+  async #join(worker: WorkerId, profile: WorkerProfile): Promise<BeatAnswer> {
+    await this.#connections.run(this.#statements.join, { now: this.#now, worker, ...profile }, beating)
+    return { known: true }
+  }
+
+  async recover(observer: WorkerId): Promise<Recovery> {
+    const now = this.#now
+    const dead = await this.#connections.run(this.#statements.judge, { now, worker: observer }, recovering)
+    let freed = 0
+    for (let batch = freedAtOnce; batch === freedAtOnce; freed += batch)
+      batch = (await this.#connections.run(this.#statements.bury, {}, recovering)).length
+    await this.#connections.run(this.#statements.forgetDead, { now }, recovering)
+    return { dead: dead.map(({ id }) => id as WorkerId), freed }
+  }
+
+  close(): Promise<void> {
+    return this.#connections.close()
+  }
+}

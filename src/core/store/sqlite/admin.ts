@@ -1,0 +1,310 @@
+import { and, asc, count, desc, eq, getTableColumns, gt, gte, isNull, lt, max, or, type SQL, sql } from 'drizzle-orm'
+import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3'
+import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
+import type { Admin, FailedFilter, FailedGroup, FailedJob, QueueCounts, Retried, WorkerRow } from '../admin.ts'
+import { requireCurrent } from '../migrator.ts'
+import type { StoreOptions } from '../options.ts'
+import type { AttemptRecord, FailReason, Held, JobId } from '../store.ts'
+import { appliedMigrations } from './applied.ts'
+import { Connection, operatorRole } from './connection.ts'
+import { type SqliteTables, sqliteTables } from './schema.ts'
+import { now } from './transaction.ts'
+
+/** Failed jobs read at once: bounds memory, since an envelope can be a mebibyte. */
+const pageSize = 100
+
+/** Opens the cold side of an SQLite file; throws what `openSqliteStore` throws. */
+export async function openSqliteAdmin(path: string, options: StoreOptions): Promise<Admin> {
+  const connection = Connection.open({ ...options, path }, operatorRole)
+  try {
+    const { names, label } = options
+    const applied = await connection.read(() => appliedMigrations(connection, names.migrations, label))
+    requireCurrent('sqlite', applied, label)
+  } catch (error) {
+    connection.close()
+    throw error
+  }
+  return new SqliteAdmin(connection, options)
+}
+
+class SqliteAdmin implements Admin {
+  readonly #connection: Connection
+  readonly #options: StoreOptions
+  readonly #db: BetterSQLite3Database
+  readonly #tables: SqliteTables
+
+  constructor(connection: Connection, options: StoreOptions) {
+    this.#connection = connection
+    this.#options = options
+    // SQLite's own lower() knows ASCII only.
+    connection.db.function('khepri_lower', { deterministic: true }, (text: string) => text.toLowerCase())
+    this.#db = drizzle(connection.db)
+    this.#tables = sqliteTables(options.names)
+  }
+
+  async *failed(filter: FailedFilter, limit: number | null): AsyncGenerator<FailedJob> {
+    let after: FailedJob | undefined
+    for (let left = limit ?? Number.POSITIVE_INFINITY; left > 0; ) {
+      const page = await this.#failedPage(filter, after, Math.min(left, pageSize))
+      yield* page
+      after = page.at(-1)
+      if (page.length < pageSize) return
+      left -= page.length
+    }
+  }
+
+  #failedPage(filter: FailedFilter, after: FailedJob | undefined, size: number): Promise<readonly FailedJob[]> {
+    const { failed } = this.#tables
+    const older =
+      after &&
+      or(lt(failed.failedAt, after.failedAt), and(eq(failed.failedAt, after.failedAt), lt(failed.id, after.id)))
+    const page = this.#db
+      .select(this.#shownColumns())
+      .from(failed)
+      .where(and(this.#matching(filter), older))
+      .orderBy(desc(failed.failedAt), desc(failed.id))
+      .limit(size)
+    return this.#connection.read(() => page.all().map(shown))
+  }
+
+  async failedGroups(filter: FailedFilter, by: 'error' | 'job' | 'queue'): Promise<readonly FailedGroup[]> {
+    const { failed } = this.#tables
+    const groups = this.#db
+      .select({ key: failed[by], count: count(), latestAt: max(failed.failedAt) })
+      .from(failed)
+      .where(this.#matching(filter))
+      .groupBy(failed[by])
+      .orderBy(desc(count()), asc(failed[by]))
+    return this.#connection.read(() => groups.all().map((group) => ({ ...group, latestAt: group.latestAt ?? 0 })))
+  }
+
+  async findFailed(id: JobId): Promise<FailedJob | null> {
+    const { failed } = this.#tables
+    const row = this.#db.select(this.#shownColumns()).from(failed).where(eq(failed.id, id))
+    return this.#connection.read(() => row.all().map(shown)[0] ?? null)
+  }
+
+  async attempts(id: JobId): Promise<readonly AttemptRecord[]> {
+    const { id: order, jobId, fence: _, ...columns } = getTableColumns(this.#tables.attempts)
+    const rows = this.#db.select(columns).from(this.#tables.attempts).where(eq(jobId, id)).orderBy(asc(order))
+    return this.#connection.read(() => rows.all())
+  }
+
+  async selectFailed(filter: FailedFilter): Promise<readonly Held[]> {
+    const { failed } = this.#tables
+    const rows = this.#db
+      .select({ id: failed.id, fence: failed.fence })
+      .from(failed)
+      .where(this.#matching(filter))
+      .orderBy(asc(failed.failedAt), asc(failed.id))
+    return this.#connection.read(() => rows.all())
+  }
+
+  async retryFailed(jobs: readonly Held[], delayMs: number): Promise<Retried> {
+    return this.#connection.write(() => {
+      const result = this.#sortOut(jobs)
+      this.#revive(result.retried, Math.round(this.#now() + delayMs))
+      return result
+    })
+  }
+
+  #sortOut(jobs: readonly Held[]): Retried {
+    const failed = this.#stillFailed(jobs)
+    const holders = this.#holders([...failed.values()].flatMap(({ uniqueKey }) => uniqueKey ?? []))
+    const retried: JobId[] = []
+    const missing: JobId[] = []
+    const blocked: { id: JobId; holder: JobId }[] = []
+    for (const { id, fence } of jobs) {
+      const row = failed.get(id)
+      const holder = holders.get(row?.uniqueKey ?? null)
+      if (row?.fence !== fence) missing.push(id)
+      else if (holder !== undefined) blocked.push({ id, holder })
+      else {
+        retried.push(id)
+        failed.delete(id)
+        if (row.uniqueKey !== null) holders.set(row.uniqueKey, id)
+      }
+    }
+    return { retried, missing, blocked }
+  }
+
+  #stillFailed(jobs: readonly Held[]): Map<JobId, { readonly fence: number; readonly uniqueKey: string | null }> {
+    const { failed } = this.#tables
+    const rows = this.#db
+      .select({ id: failed.id, fence: failed.fence, uniqueKey: failed.uniqueKey })
+      .from(failed)
+      .where(
+        oneOf(
+          failed.id,
+          jobs.map(({ id }) => id),
+        ),
+      )
+    return new Map(rows.all().map((row) => [row.id, row]))
+  }
+
+  #holders(keys: readonly string[]): Map<string | null, JobId> {
+    const { jobs } = this.#tables
+    const rows = this.#db.select({ key: jobs.uniqueKey, id: jobs.id }).from(jobs).where(oneOf(jobs.uniqueKey, keys))
+    return new Map(rows.all().map(({ key, id }) => [key, id]))
+  }
+
+  /** The columns stand in the order of the table: an insert from a select goes by position. */
+  #revive(ids: readonly JobId[], availableAt: number): void {
+    const { jobs, failed } = this.#tables
+    const { id, fence, queue, priority, job, uniqueKey, version, enqueuedAt, envelope } = failed
+    const columns = {
+      ...{ id, queue, priority, availableAt: sql`${availableAt}`.as('available_at') },
+      ...{ worker: blank('worker'), batch: blank('batch'), fence, startedAt: blank('started_at') },
+      ...{ failures: zero('failures'), crashes: zero('crashes'), suspect: zero('suspect') },
+      ...{ cancelledAt: blank('cancelled_at'), job, uniqueKey, version, enqueuedAt, envelope },
+    }
+    const chosen = oneOf(failed.id, ids)
+    this.#db.insert(jobs).select(this.#db.select(columns).from(failed).where(chosen)).run()
+    this.#db.delete(failed).where(chosen).run()
+  }
+
+  async deleteFailed(jobs: readonly Held[]): Promise<readonly JobId[]> {
+    const { failed, attempts } = this.#tables
+    return this.#connection.write(() => {
+      const found = this.#stillFailed(jobs)
+      const ids = jobs.flatMap(({ id, fence }) => (found.get(id)?.fence === fence && found.delete(id) ? [id] : []))
+      this.#db.delete(attempts).where(oneOf(attempts.jobId, ids)).run()
+      this.#db.delete(failed).where(oneOf(failed.id, ids)).run()
+      return ids
+    })
+  }
+
+  async counts(): Promise<readonly QueueCounts[]> {
+    return this.#connection.read(() => {
+      const live = new Map(this.#liveCounts().map((row) => [row.queue, row]))
+      const failed = new Map(this.#failedCounts().map((row) => [row.queue, row.count]))
+      const paused = new Set(this.#pausedQueues())
+      return [...new Set([...live.keys(), ...failed.keys(), ...paused])].sort(byText).map((queue) => ({
+        ...(live.get(queue) ?? { queue, ready: 0, running: 0, scheduled: 0, oldestReadyAt: null }),
+        failed: failed.get(queue) ?? 0,
+        paused: paused.has(queue),
+      }))
+    })
+  }
+
+  #liveCounts() {
+    const { jobs } = this.#tables
+    const isReady = sql`${jobs.startedAt} is null and ${jobs.availableAt} <= ${this.#now()}`
+    return this.#db
+      .select({
+        queue: jobs.queue,
+        ready: sql<number>`count(*) filter (where ${isReady})`,
+        running: sql<number>`count(${jobs.startedAt})`,
+        scheduled: sql<number>`count(*) filter (where ${jobs.startedAt} is null and not (${isReady}))`,
+        oldestReadyAt: sql<number | null>`min(${jobs.availableAt}) filter (where ${isReady})`,
+      })
+      .from(jobs)
+      .groupBy(jobs.queue)
+      .all()
+  }
+
+  #failedCounts() {
+    const { failed } = this.#tables
+    return this.#db.select({ queue: failed.queue, count: count() }).from(failed).groupBy(failed.queue).all()
+  }
+
+  #pausedQueues(): readonly string[] {
+    const { queues } = this.#tables
+    const isPaused = or(isNull(queues.pausedUntil), gt(queues.pausedUntil, this.#now()))
+    const rows = this.#db.select({ name: queues.name }).from(queues).where(isPaused).all()
+    return rows.map(({ name }) => name)
+  }
+
+  async workers(): Promise<readonly WorkerRow[]> {
+    const { jobs, workers } = this.#tables
+    const { id, name, version, host, pid, queues, concurrency, leaseMs, startedAt, beatAt } = workers
+    const state = sql<WorkerRow['state']>`case when ${workers.deadAt} is null then ${workers.state} else 'dead' end`
+    const columns = {
+      id,
+      name,
+      version,
+      host,
+      pid,
+      queues,
+      concurrency,
+      leaseMs,
+      startedAt,
+      beatAt,
+      state,
+      held: count(jobs.id),
+    }
+    const rows = this.#db
+      .select(columns)
+      .from(workers)
+      .leftJoin(jobs, eq(jobs.worker, id))
+      .groupBy(id)
+      .orderBy(asc(startedAt), asc(id))
+    return this.#connection.read(() => rows.all())
+  }
+
+  async pause(queues: readonly string[], until: number | null, reason: string | null): Promise<void> {
+    if (queues.length === 0) return
+    const pause = { pausedUntil: until, reason }
+    await this.#connection.write(() => {
+      const pausedAt = this.#now()
+      const rows = queues.map((name) => ({ name, pausedAt, ...pause }))
+      for (const row of rows)
+        this.#db
+          .insert(this.#tables.queues)
+          .values(row)
+          .onConflictDoUpdate({ target: this.#tables.queues.name, set: { pausedAt, ...pause } })
+          .run()
+    })
+  }
+
+  async resume(queues: readonly string[]): Promise<void> {
+    const paused = this.#tables.queues
+    await this.#connection.write(() => this.#db.delete(paused).where(oneOf(paused.name, queues)).run())
+  }
+
+  async close(): Promise<void> {
+    this.#connection.close()
+  }
+
+  #now(): number {
+    return now(this.#options.clock)
+  }
+
+  #shownColumns() {
+    const { version: _, ...columns } = getTableColumns(this.#tables.failed)
+    return columns
+  }
+
+  #matching({ ids, queue, job, error, since, until }: FailedFilter): SQL | undefined {
+    const { failed } = this.#tables
+    return and(
+      ids && oneOf(failed.id, ids),
+      queue === undefined ? undefined : eq(failed.queue, queue),
+      job === undefined ? undefined : eq(failed.job, job),
+      error === undefined ? undefined : sql`instr(khepri_lower(${failed.error}), ${error.toLowerCase()}) > 0`,
+      since === undefined ? undefined : gte(failed.failedAt, since),
+      until === undefined ? undefined : lt(failed.failedAt, until),
+    )
+  }
+}
+
+/** A list as one parameter: its length has no limit. */
+function oneOf(column: SQLiteColumn, values: readonly (string | number)[]): SQL {
+  return sql`${column} in (select value from json_each(${JSON.stringify(values)}))`
+}
+
+function blank(name: string) {
+  return sql`null`.as(name)
+}
+
+function zero(name: string) {
+  return sql`0`.as(name)
+}
+
+function shown(row: Omit<FailedJob, 'reason'> & { readonly reason: string }): FailedJob {
+  return { ...row, reason: row.reason as FailReason }
+}
+
+function byText(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b)
+}

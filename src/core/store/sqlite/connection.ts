@@ -1,0 +1,153 @@
+import { existsSync } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
+import Database from 'better-sqlite3'
+import { KhepriError } from '../../errors.ts'
+import { schemaMissing } from '../migrator.ts'
+import type { StoreOptions } from '../options.ts'
+import { isBusy, outcomeUnknown, storeBusy, storeClosed, toStoreError } from './errors.ts'
+import { refuseUnusable } from './file-system.ts'
+
+/** FULL survives a power cut; NORMAL survives a kill, and syncs only at a checkpoint. */
+export type Durability = 'FULL' | 'NORMAL'
+
+export type ConnectionOptions = Pick<StoreOptions, 'label' | 'deadlineMs' | 'random'> & { readonly path: string }
+
+/** What a connection is used for, and so how it waits. */
+export interface Role {
+  readonly durability: Durability
+  /**
+   * Milliseconds until the next look at a lock that somebody else holds. At random, so that workers get fair shares; a
+   * dispatch has a person waiting.
+   */
+  readonly pauseMs: (random: number) => number
+}
+
+export const workerRole: Role = { durability: 'NORMAL', pauseMs: (random) => 1 + random * 3 }
+export const dispatcherRole: Role = { durability: 'FULL', pauseMs: () => 1 }
+export const operatorRole: Role = { durability: 'FULL', pauseMs: (random) => 1 + random * 3 }
+
+/**
+ * One connection to an SQLite file.
+ *
+ * Its driver is synchronous, so it never waits for a lock inside SQLite, where nothing else of the process could run:
+ * the driver refuses at once, and the waiting happens here, between transactions.
+ */
+export class Connection {
+  readonly db: Database.Database
+  readonly #options: ConnectionOptions
+  readonly #statements = new Map<string, Database.Statement<unknown[]>>()
+  #role: Role
+  /** What `synchronous` is set to by now: setting it reads the file, and so can meet a lock. */
+  #durability: Durability | undefined
+
+  private constructor(options: ConnectionOptions, role: Role, driverOptions: Database.Options) {
+    this.db = openDatabase(options, driverOptions)
+    this.#options = options
+    this.#role = role
+  }
+
+  /** Opens an existing file. Throws SCHEMA_MISSING when there is none: only `migrate` creates one. */
+  static open(options: ConnectionOptions, role: Role): Connection {
+    if (!existsSync(options.path)) throw schemaMissing(options.label)
+    return new Connection(options, role, { fileMustExist: true })
+  }
+
+  /** Opens a file for migrations, and creates it where there is none. */
+  static create(options: ConnectionOptions): Connection {
+    return new Connection(options, operatorRole, {})
+  }
+
+  /** Changes what the connection is used for, from the next transaction on. */
+  assume(role: Role): void {
+    this.#role = role
+  }
+
+  /** A statement that is prepared once, when it is first needed. */
+  statement(text: string): Database.Statement<unknown[]> {
+    const known = this.#statements.get(text)
+    if (known) return known
+    const prepared = this.db.prepare<unknown[]>(text)
+    this.#statements.set(text, prepared)
+    return prepared
+  }
+
+  /** Runs `work` in one transaction that holds the write lock from its first moment; all or nothing. */
+  write<T>(work: () => T): Promise<T> {
+    return this.patiently(() => this.#transaction('begin immediate', work))
+  }
+
+  /** Runs `work` on one unchanging view of the database. */
+  read<T>(work: () => T): Promise<T> {
+    return this.patiently(() => this.#transaction('begin', work))
+  }
+
+  /** Runs `work` again, until the deadline, as long as the lock is somebody else's. */
+  async patiently<T>(work: () => T): Promise<T> {
+    const { label, deadlineMs, random } = this.#options
+    const givesUpAt = performance.now() + deadlineMs
+    for (;;) {
+      if (!this.db.open) throw storeClosed(label)
+      try {
+        this.#synchronise()
+        return work()
+      } catch (error) {
+        if (!isBusy(error)) throw toStoreError(error, label)
+        if (performance.now() >= givesUpAt) throw storeBusy(label, deadlineMs, error)
+      }
+      await wait(this.#role.pauseMs(random()))
+    }
+  }
+
+  #synchronise(): void {
+    const { durability } = this.#role
+    if (this.#durability === durability) return
+    this.db.pragma(`synchronous = ${durability}`)
+    this.#durability = durability
+  }
+
+  #transaction<T>(begin: string, work: () => T): T {
+    this.statement(begin).run()
+    try {
+      const result = work()
+      this.#commit()
+      return result
+    } catch (error) {
+      // SQLite itself rolls back after some errors, a full disk among them.
+      if (this.db.inTransaction) this.statement('rollback').run()
+      throw error
+    }
+  }
+
+  #commit(): void {
+    try {
+      this.statement('commit').run()
+    } catch (error) {
+      throw outcomeUnknown(error, this.#options.label)
+    }
+  }
+
+  close(): void {
+    this.db.close()
+  }
+}
+
+function openDatabase(options: ConnectionOptions, driverOptions: Database.Options): Database.Database {
+  refuseUnusable(options.path, options.label)
+  try {
+    return new Database(options.path, { ...driverOptions, timeout: 0 })
+  } catch (error) {
+    throw isBindingMissing(error) ? bindingMissing(error) : toStoreError(error, options.label)
+  }
+}
+
+function isBindingMissing(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return code === 'MODULE_NOT_FOUND' || code === 'ERR_DLOPEN_FAILED'
+}
+
+function bindingMissing(cause: unknown): KhepriError {
+  return new KhepriError('BINDING_MISSING', 'the native part of better-sqlite3 cannot be loaded', {
+    fix: 'npm rebuild better-sqlite3',
+    cause,
+  })
+}

@@ -1,0 +1,61 @@
+import type { Due, Enqueued, JobId, NewJob } from '../store.ts'
+import type { Transaction } from './transaction.ts'
+
+/** Rows in one statement; more gain nothing. */
+const rowsAtOnce = 40
+
+/** Where a job of the batch ends up: under the id of a live job, or at a place among the new rows. */
+type Place = { readonly holder: JobId } | { readonly row: number; readonly duplicate: boolean }
+
+/** Writes new jobs, inside a transaction. A unique key that a live job or an earlier one of the batch has writes nothing. */
+export function insertJobs(transaction: Transaction, jobs: readonly NewJob[]): readonly Enqueued[] {
+  const { places, fresh } = arrange(jobs, liveKeys(transaction, jobs))
+  const ids = insertRows(transaction, fresh)
+  return places.map((place) =>
+    'holder' in place
+      ? { id: place.holder, duplicate: true }
+      : { id: ids[place.row] as JobId, duplicate: place.duplicate },
+  )
+}
+
+function arrange(jobs: readonly NewJob[], holders: ReadonlyMap<string, JobId>): { places: Place[]; fresh: NewJob[] } {
+  const fresh: NewJob[] = []
+  const rows = new Map<string, number>()
+  const places = jobs.map((job): Place => {
+    const holder = holders.get(job.uniqueKey ?? '')
+    if (job.uniqueKey !== null && holder !== undefined) return { holder }
+    const row = job.uniqueKey === null ? undefined : rows.get(job.uniqueKey)
+    if (row !== undefined) return { row, duplicate: true }
+    if (job.uniqueKey !== null) rows.set(job.uniqueKey, fresh.length)
+    return { row: fresh.push(job) - 1, duplicate: false }
+  })
+  return { places, fresh }
+}
+
+function liveKeys({ connection, statements }: Transaction, jobs: readonly NewJob[]): ReadonlyMap<string, JobId> {
+  const keys = jobs.flatMap(({ uniqueKey }) => (uniqueKey === null ? [] : [uniqueKey]))
+  if (keys.length === 0) return new Map()
+  const rows = connection.statement(statements.liveKeys).all({ keys: JSON.stringify(keys) })
+  return new Map((rows as { key: string; id: JobId }[]).map(({ key, id }) => [key, id]))
+}
+
+function insertRows(transaction: Transaction, jobs: readonly NewJob[]): JobId[] {
+  const ids: JobId[] = []
+  for (let at = 0; at < jobs.length; at += rowsAtOnce)
+    ids.push(...insertSome(transaction, jobs.slice(at, at + rowsAtOnce)))
+  return ids
+}
+
+/** Ids within one statement follow each other without a gap: AUTOINCREMENT, and the write lock is ours. */
+function insertSome({ connection, statements, now }: Transaction, jobs: readonly NewJob[]): JobId[] {
+  const values = jobs.flatMap((job) => [
+    ...[job.queue, job.priority, momentOf(job.due, now), job.job],
+    ...[job.uniqueKey, job.version, now, job.envelope],
+  ])
+  const lastId = Number(connection.statement(statements.insert(jobs.length)).run(values).lastInsertRowid)
+  return jobs.map((_, index) => lastId - jobs.length + 1 + index)
+}
+
+function momentOf(due: Due, now: number): number {
+  return Math.round('at' in due ? due.at : now + due.delayMs)
+}

@@ -1,0 +1,163 @@
+import { defaults } from '../../defaults.ts'
+import type { TableNames } from '../names.ts'
+import type { Filter } from '../store.ts'
+
+/** How many jobs of a dead worker are freed in one transaction. */
+export const freedAtOnce = 500
+
+const free = 'worker = null, batch = null, started_at = null'
+const listed = (parameter: string) => `in (select value from json_each(:${parameter}))`
+
+/**
+ * The text of every statement on the hot side of one installation, prepared once by a connection.
+ *
+ * Lists go in as one JSON parameter, so that one text serves every length. Settling statements take ids that `held` has
+ * just confirmed in the same transaction: the write lock, taken at its beginning, is what makes this a compare-and-swap.
+ */
+export function statementsFor(names: TableNames) {
+  const { jobs, failed, ended, attempts, workers, queues } = names
+  return {
+    /** Which of these jobs the worker holds, and under which fence. */
+    held: `select id, fence from "${jobs}" where id ${listed('ids')} and worker = :worker`,
+
+    liveKeys: `select unique_key as "key", id from "${jobs}" where unique_key ${listed('keys')}`,
+
+    insert: (rows: number) =>
+      `insert into "${jobs}" (queue, priority, available_at, job, unique_key, version, enqueued_at, envelope)
+       values ${Array(rows).fill('(?, ?, ?, ?, ?, ?, ?, ?)').join(', ')}`,
+
+    keep: `insert into "${ended}" (id, state, fence, queue, priority, job, failures, version, enqueued_at, ended_at, envelope)
+      select id, 'done', fence, queue, priority, job, failures, version, enqueued_at, :now, envelope
+      from "${jobs}" where id ${listed('ids')}`,
+
+    remove: `delete from "${jobs}" where id ${listed('ids')}`,
+
+    forget: `delete from "${attempts}" where job_id ${listed('ids')}`,
+
+    /** moments: {"id": availableAt, or null to keep it}. cost: 1 where the attempt counts as a failure. */
+    giveBack: `update "${jobs}" set ${free}, failures = failures + :cost, available_at = coalesce(e.value, available_at)
+      from json_each(:moments) e where "${jobs}".id = cast(e.key as integer)`,
+
+    fail: `insert into "${failed}" (id, fence, queue, priority, job, failures, crashes, unique_key, version, enqueued_at,
+        failed_at, reason, error_type, error, envelope)
+      select j.id, j.fence, j.queue, j.priority, j.job, j.failures + 1, j.crashes, j.unique_key, j.version, j.enqueued_at,
+        :now, e.value ->> 'reason', e.value ->> 'errorType', e.value ->> 'message', j.envelope
+      from json_each(:failures) e cross join "${jobs}" j on j.id = e.value ->> 'id'`,
+
+    record: `insert into "${attempts}" (job_id, fence, attempt, worker, started_at, ended_at, error_type, message, stack,
+        output)
+      values (:id, :fence, :attempt, :worker, :startedAt, :endedAt, :errorType, :message, :stack, :output)`,
+
+    /** Keeps the first and the last attempts of a job. */
+    trim: `delete from "${attempts}" where job_id = :id and id in (
+      select id from "${attempts}" where job_id = :id order by id limit -1 offset ${defaults.keptFirstAttempts})
+      and id not in (select id from "${attempts}" where job_id = :id order by id desc limit ${defaults.keptLastAttempts})`,
+
+    disown: `update "${jobs}" set ${free} where worker = :worker and batch ${listed('batches')}`,
+
+    start: `update "${jobs}" set started_at = coalesce(started_at, :now) where id ${listed('ids')}`,
+
+    take: `update "${jobs}" set worker = :worker, batch = :batch, fence = fence + 1, started_at = :startedAt
+      where id ${listed('ids')}`,
+
+    /** Every queue with a free job, by jumping from one to the next in the index. */
+    freeQueues: `with recursive found (name) as (
+        select min(queue) from "${jobs}" where worker is null
+        union all
+        select (select min(queue) from "${jobs}" where worker is null and queue > name) from found where name is not null)
+      select name from found where name is not null`,
+
+    pausedQueues: `select name from "${queues}" where paused_until is null or paused_until > :now`,
+
+    nextLevel: `select min(priority) from "${jobs}" where worker is null and queue = :queue and priority > :above`,
+
+    /** The due jobs of one level, in order. */
+    level: (filter: Filter) =>
+      `select ${reservation} from "${jobs}" where queue = :queue and priority = :priority and available_at <= :due
+       and ${takeable(filter)} order by available_at, id limit :limit`,
+
+    /** The due jobs of every level beyond one, in order; a scan. */
+    beyond: (filter: Filter) =>
+      `select ${reservation} from "${jobs}" where queue = :queue and priority > :priority and available_at <= :due
+       and ${takeable(filter)} order by priority, available_at, id limit :limit`,
+
+    levelDue: (filter: Filter) =>
+      `select available_at from "${jobs}" where queue = :queue and priority = :priority
+       and ${takeable(filter)} order by available_at limit 1`,
+
+    beyondDue: (filter: Filter) =>
+      `select min(available_at) from "${jobs}" where queue = :queue and priority > :priority and ${takeable(filter)}`,
+
+    join: `insert into "${workers}" (id, name, version, host, boot_id, pid_namespace, pid, pid_start, queues, concurrency,
+        lease_ms, state, started_at, beat_at)
+      values (:worker, :name, :version, :host, :bootId, :pidNamespace, :pid, :pidStart, :queues, :concurrency, :leaseMs,
+        'working', :now, :now)
+      on conflict (id) do update set name = excluded.name, version = excluded.version, host = excluded.host,
+        boot_id = excluded.boot_id, pid_namespace = excluded.pid_namespace, pid = excluded.pid,
+        pid_start = excluded.pid_start, queues = excluded.queues, concurrency = excluded.concurrency,
+        lease_ms = excluded.lease_ms, state = excluded.state, started_at = excluded.started_at,
+        beat_at = excluded.beat_at, dead_at = null, verdict = null`,
+
+    beat: `update "${workers}" set beat_at = :now, state = :state where id = :worker and dead_at is null`,
+
+    /** Answers `dead_at`, or no row where the worker is unknown. */
+    leave: `delete from "${workers}" where id = :worker returning dead_at`,
+
+    freeHeld: `update "${jobs}" set ${free} where worker = :worker`,
+
+    /** Whether there is anything for recovery to do: a look that takes no lock. */
+    anyDead: `select 1 from "${workers}" where dead_at is not null
+      or (beat_at + lease_ms < :now and id <> :observer) limit 1`,
+
+    /** Declares the silent dead and judges each, once and for all, by what it holds at this moment. */
+    declareDead: `update "${workers}" set dead_at = :now, verdict = case
+        when state = 'draining' then 'free'
+        when not exists (select 1 from "${jobs}" j where j.worker = "${workers}".id and j.started_at is not null) then 'free'
+        when (select count(*) from "${jobs}" j where j.worker = "${workers}".id) = 1 then 'alone'
+        else 'company' end
+      where dead_at is null and beat_at + lease_ms < :now and id <> :observer returning id`,
+
+    /** Frees some of what dead workers hold, those that died long ago and were only frozen among them. */
+    freeDead: `update "${jobs}" set ${free}, fence = fence + 1,
+        crashes = crashes + (w.verdict = 'alone'),
+        suspect = max(suspect, w.verdict = 'company' and "${jobs}".started_at is not null)
+      from "${workers}" w where w.id = "${jobs}".worker and "${jobs}".id in (
+        select j.id from "${workers}" d join "${jobs}" j on j.worker = d.id
+        where d.dead_at is not null limit ${freedAtOnce})`,
+
+    forgetDead: `delete from "${workers}" where dead_at < :before`,
+  }
+}
+
+export type Statements = ReturnType<typeof statementsFor>
+
+const reservation = `id, fence, job, queue, priority, available_at as "availableAt", enqueued_at as "enqueuedAt", failures,
+  crashes, suspect, envelope`
+
+/**
+ * The one condition of reserve and nextDue, beside the queue and the time: this worker could take this job.
+ *
+ * Only what the filter uses is in the text, which therefore has a handful of forms.
+ */
+function takeable({ only, except, exclude, suspects }: Filter): string {
+  const parts = [
+    'worker is null',
+    'version <= :maxVersion',
+    'cancelled_at is null',
+    only === null ? '' : `job ${listed('only')}`,
+    except.length === 0 ? '' : `job not ${listed('except')}`,
+    exclude.length === 0 ? '' : `id not ${listed('exclude')}`,
+    suspects ? '' : 'suspect = 0',
+  ]
+  return parts.filter((part) => part !== '').join(' and ')
+}
+
+/** The parameters that `takeable` reads. */
+export function filterParameters({ only, except, exclude, maxVersion }: Filter): Record<string, unknown> {
+  return {
+    maxVersion,
+    ...(only === null ? {} : { only: JSON.stringify(only) }),
+    ...(except.length === 0 ? {} : { except: JSON.stringify(except) }),
+    ...(exclude.length === 0 ? {} : { exclude: JSON.stringify(exclude) }),
+  }
+}

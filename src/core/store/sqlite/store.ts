@@ -1,0 +1,167 @@
+import { requireCurrent } from '../migrator.ts'
+import type { StoreOptions } from '../options.ts'
+import type {
+  Beat,
+  BeatAnswer,
+  Enqueued,
+  Exchanged,
+  Filter,
+  NewJob,
+  Recovery,
+  Round,
+  Store,
+  WorkerId,
+} from '../store.ts'
+import { appliedMigrations } from './applied.ts'
+import { Connection, dispatcherRole, type Role, workerRole } from './connection.ts'
+import { storeClosed } from './errors.ts'
+import { Exchange } from './exchange.ts'
+import { insertJobs } from './insertion.ts'
+import { Selection } from './selection.ts'
+import { freedAtOnce, type Statements, statementsFor } from './statements.ts'
+import { now, type Transaction } from './transaction.ts'
+
+/** A dead worker's row stays so long: what a merely frozen one still commits is found and freed. */
+const keepDeadMs = 86_400_000
+
+/**
+ * Opens the hot side of an SQLite file.
+ *
+ * Throws SCHEMA_MISSING, SCHEMA_BEHIND or SCHEMA_AHEAD unless the file exists and is migrated as this khepri needs it;
+ * never creates one.
+ */
+export async function openSqliteStore(path: string, options: StoreOptions): Promise<Store> {
+  const store = new SqliteStore(path, options)
+  await store.requireSchema()
+  return store
+}
+
+class SqliteStore implements Store {
+  readonly #path: string
+  readonly #options: StoreOptions
+  readonly #statements: Statements
+  readonly #connections = new Map<Role, Connection>()
+  /** Opened to look at the schema: the first role that needs a connection takes it over. */
+  #spare: Connection | undefined
+  #isClosed = false
+
+  constructor(path: string, options: StoreOptions) {
+    this.#path = path
+    this.#options = options
+    this.#statements = statementsFor(options.names)
+  }
+
+  async requireSchema(): Promise<void> {
+    const { names, label } = this.#options
+    const connection = this.#open(workerRole)
+    this.#spare = connection
+    try {
+      const applied = await connection.read(() => appliedMigrations(connection, names.migrations, label))
+      requireCurrent('sqlite', applied, label)
+    } catch (error) {
+      await this.close()
+      throw error
+    }
+  }
+
+  async enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
+    if (jobs.length === 0) return []
+    return this.#write(dispatcherRole, (transaction) => insertJobs(transaction, jobs))
+  }
+
+  async exchange(round: Round): Promise<Exchanged> {
+    return this.#write(workerRole, (transaction) => new Exchange(transaction, round.worker).run(round))
+  }
+
+  async beat(beat: Beat): Promise<BeatAnswer> {
+    return this.#write(workerRole, (transaction) => beatIn(transaction, beat))
+  }
+
+  async recover(observer: WorkerId): Promise<Recovery> {
+    if (!(await this.#anyDead(observer))) return { dead: [], freed: 0 }
+    const dead = await this.#write(workerRole, ({ connection, statements, now }) =>
+      connection.statement(statements.declareDead).pluck().all({ now, observer }),
+    )
+    const freed = await this.#freeDead()
+    await this.#write(workerRole, ({ connection, statements, now }) =>
+      connection.statement(statements.forgetDead).run({ before: now - keepDeadMs }),
+    )
+    return { dead: dead as WorkerId[], freed }
+  }
+
+  /** Nearly always nobody is dead, and a look does not queue for the write lock. */
+  #anyDead(observer: WorkerId): Promise<boolean> {
+    return this.#read(({ connection, statements, now }) => {
+      return connection.statement(statements.anyDead).get({ now, observer }) !== undefined
+    })
+  }
+
+  /** One short transaction after another, so that the living get the lock in between. */
+  async #freeDead(): Promise<number> {
+    for (let freed = 0; ; ) {
+      const changes = await this.#write(workerRole, ({ connection, statements }) => {
+        return connection.statement(statements.freeDead).run().changes
+      })
+      freed += changes
+      if (changes < freedAtOnce) return freed
+    }
+  }
+
+  async nextDue(filter: Filter): Promise<number | null> {
+    return this.#read(({ connection, statements, now }) => {
+      const dueAt = new Selection(connection, statements, now).earliestDue(filter)
+      return dueAt === null ? null : Math.max(0, dueAt - now)
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const connection of this.#connections.values()) connection.close()
+    this.#spare?.close()
+    this.#connections.clear()
+    this.#spare = undefined
+  }
+
+  #write<T>(role: Role, work: (transaction: Transaction) => T): Promise<T> {
+    const connection = this.#connection(role)
+    return connection.write(() => work(this.#transaction(connection)))
+  }
+
+  #read<T>(work: (transaction: Transaction) => T): Promise<T> {
+    const connection = this.#connection(workerRole)
+    return connection.read(() => work(this.#transaction(connection)))
+  }
+
+  #transaction(connection: Connection): Transaction {
+    return { connection, statements: this.#statements, now: now(this.#options.clock) }
+  }
+
+  /** A pure dispatcher and a pure worker pay for one connection each. */
+  #connection(role: Role): Connection {
+    if (this.#isClosed) throw storeClosed(this.#options.label)
+    const known = this.#connections.get(role)
+    if (known) return known
+    const connection = this.#spare ?? this.#open(role)
+    this.#spare = undefined
+    connection.assume(role)
+    this.#connections.set(role, connection)
+    return connection
+  }
+
+  #open(role: Role): Connection {
+    return Connection.open({ ...this.#options, path: this.#path }, role)
+  }
+}
+
+function beatIn({ connection, statements, now }: Transaction, beat: Beat): BeatAnswer {
+  const { worker } = beat
+  if (beat.kind === 'joining') {
+    connection.statement(statements.join).run({ ...beat.profile, worker, now })
+    return { known: true }
+  }
+  if (beat.kind === 'leaving') {
+    connection.statement(statements.freeHeld).run({ worker })
+    return { known: connection.statement(statements.leave).pluck().get({ worker }) === null }
+  }
+  return { known: connection.statement(statements.beat).run({ worker, state: beat.kind, now }).changes === 1 }
+}

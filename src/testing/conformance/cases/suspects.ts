@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { enqueueAll, jobs, leaseMs, sorted } from '../builders.ts'
+import type { ConformanceCase } from '../context.ts'
+import { loseFirst } from '../steps.ts'
+import { idsOf } from '../test-worker.ts'
+
+/** A death in company: which of several started jobs was guilty nobody knows yet. */
+export const suspectCases: readonly ConformanceCase[] = [
+  {
+    name: 'of a worker that died in company the started jobs become suspects and the others are free',
+    needs: ['suspects'],
+    async run(context) {
+      const { store, first, second } = context
+      const ids = await enqueueAll(store, jobs(5))
+      await first.join()
+      await first.reserve({ started: 2 })
+      assert.equal((await loseFirst(context)).freed, 5)
+      const rest = await second.reserve()
+
+      assert.deepEqual(idsOf(rest), ids.slice(2))
+      assert.ok(rest.every(({ crashes, suspect }) => crashes === 0 && !suspect))
+    },
+  },
+  {
+    name: 'a suspect comes alone, and only to a worker that holds nothing',
+    needs: ['suspects'],
+    async run(context) {
+      const { store, first, second } = context
+      const ids = await enqueueAll(store, jobs(2))
+      await first.join()
+      await first.reserve()
+      await loseFirst(context)
+      assert.deepEqual(await second.reserve({ suspects: false }), [])
+      const [one, ...none] = await second.reserve({ suspects: true })
+
+      assert.deepEqual([one?.id, one?.suspect, one?.crashes, none.length], [ids[0], true, 0, 0])
+      assert.deepEqual(idsOf(await second.reserve({ suspects: true })), ids.slice(1))
+    },
+  },
+  {
+    name: 'behind an innocent job at the head, suspects are passed over and the innocents behind them come',
+    needs: ['suspects', 'priorities'],
+    async run(context) {
+      const { store, first, second } = context
+      const suspects = await enqueueAll(store, jobs(2))
+      await first.join()
+      await first.reserve()
+      await loseFirst(context)
+      const [before] = await enqueueAll(store, jobs(1, { priority: -1 }))
+      const [after] = await enqueueAll(store, jobs(1, { priority: 1 }))
+      assert.deepEqual(idsOf(await second.reserve({ suspects: true })), [before, after])
+
+      assert.deepEqual(idsOf(await second.reserve({ suspects: true })), suspects.slice(0, 1))
+    },
+  },
+  {
+    name: 'a suspect that then kills its worker alone pays with a crash; its neighbour pays nothing',
+    needs: ['suspects'],
+    async run(context) {
+      const { store, first, second, third, clock } = context
+      const [guilty, neighbour] = await enqueueAll(store, jobs(2))
+      await first.join()
+      await first.reserve()
+      await loseFirst(context)
+      await second.reserve({ suspects: true })
+      await clock.advance(leaseMs + 1)
+      await third.recover()
+      const seen = [await third.reserveOne({ suspects: true }), await third.reserveOne({ suspects: true })]
+
+      assert.deepEqual(
+        seen.map(({ id, crashes }) => [id, crashes]),
+        [
+          [guilty, 1],
+          [neighbour, 0],
+        ],
+      )
+    },
+  },
+  {
+    name: 'a death is judged once: the last of 1,201 jobs, freed in several batches, did not die alone',
+    needs: ['suspects'],
+    async run(context) {
+      const { store, first, second } = context
+      await store.enqueue(jobs(1_201))
+      await first.join()
+      await first.reserve({ limit: 2_000, started: 1_201 })
+      assert.deepEqual(await loseFirst(context), { dead: [first.id], freed: 1_201 })
+      const suspects = []
+      for (let round = 0; round < 20; round += 1) suspects.push(await second.reserveOne({ suspects: true }))
+
+      assert.ok(suspects.every(({ crashes, suspect }) => crashes === 0 && suspect))
+      assert.deepEqual(await second.reserve({ suspects: false }), [])
+    },
+  },
+  {
+    name: 'three workers that died together are judged each on its own',
+    needs: ['suspects'],
+    async run({ store, first, second, third, clock }) {
+      const ids = await enqueueAll(store, jobs(4))
+      for (const worker of [first, second, third]) await worker.join()
+      await first.reserve({ limit: 1 })
+      await second.reserve({ limit: 2 })
+      await third.prefetch({ limit: 1 })
+      await clock.advance(leaseMs + 1)
+      const { dead, freed } = await first.store.recover(12_345)
+      const innocent = await first.reserve()
+
+      assert.deepEqual([sorted(dead), freed], [sorted([first.id, second.id, third.id]), 4])
+      assert.deepEqual(
+        innocent.map(({ id, crashes }) => [id, crashes]),
+        [
+          [ids[0], 1],
+          [ids[3], 0],
+        ],
+      )
+      assert.equal((await second.reserveOne({ suspects: true })).id, ids[1])
+    },
+  },
+]

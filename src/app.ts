@@ -1,0 +1,296 @@
+import { hostname } from 'node:os'
+import { beatInLoop, type StartBeat } from './core/beat.ts'
+import { type Clock, type Random, systemClock } from './core/clock.ts'
+import { type Config, type ConfigInput, type ConfigSources, loadConfig, resolveConfig } from './core/config.ts'
+import { defaults } from './core/defaults.ts'
+import { Dispatcher, type DispatchRequest, rawJob } from './core/dispatch.ts'
+import { KhepriError } from './core/errors.ts'
+import { EventBus } from './core/events.ts'
+import type { Job, JobDefinition } from './core/job.ts'
+import { jsonTextOf } from './core/json-value.ts'
+import { version } from './core/package.ts'
+import { processIdentity } from './core/process-identity.ts'
+import { Registry } from './core/registry.ts'
+import type { Admin } from './core/store/admin.ts'
+import type { Migration, Migrations } from './core/store/migrations.ts'
+import type { StoreOptions } from './core/store/options.ts'
+import type { Due, Enqueued, Filter, NewJob, Store } from './core/store/store.ts'
+import { checkUnique, parseMoment, parseTerms, type Terms } from './core/terms.ts'
+import { type DurationInput, parseDuration } from './core/duration.ts'
+import type { JobTerms } from './core/job.ts'
+import { Worker, type WorkHandle, type WorkOptions } from './core/worker.ts'
+
+/** What an installation can be given besides its configuration. */
+export interface AppParts {
+  /** Given: it is also what the store takes for now. */
+  readonly clock?: Clock
+  readonly random?: Random
+  readonly startBeat?: StartBeat
+  /** Where relative paths of the configuration start; the working directory unless given. */
+  readonly root?: string
+}
+
+/** The options of one dispatch: terms that outrank the definition's, and when the job may run. */
+export interface DispatchOptions extends JobTerms {
+  readonly delay?: DurationInput
+  /** A Date, ISO 8601 with an offset, or epoch milliseconds. */
+  readonly at?: Date | string | number
+  /** At most one live job may carry it; a second dispatch answers with the first one's id. */
+  readonly unique?: string
+}
+
+/** The payload that a registered value takes: from its definition, its class or its function. */
+export type PayloadOf<Value> = Value extends JobDefinition<infer Payload>
+  ? Payload
+  : Value extends abstract new (...parameters: never[]) => infer Instance
+    ? Omit<Instance, keyof Job>
+    : Value extends (payload: infer Payload, ...rest: never[]) => unknown
+      ? Payload
+      : unknown
+
+/** Jobs by name, as far as the configuration says it in its types. */
+type JobMap = Readonly<Record<string, unknown>>
+
+/** One job of a `dispatchMany`. */
+export type ManyEntry<Jobs extends JobMap> = {
+  readonly [Name in keyof Jobs & string]: { readonly job: Name; readonly payload: PayloadOf<Jobs[Name]> } & DispatchOptions
+}[keyof Jobs & string]
+
+/**
+ * One installation: its configuration, its store, its jobs.
+ *
+ * Everything is opened when it is first needed. No signal handlers, no process-wide handlers, and it never ends the
+ * process: that is the command line's part.
+ */
+export class Khepri<Jobs extends JobMap = JobMap> {
+  readonly config: Config
+  readonly events = new EventBus()
+  readonly #parts: AppParts
+  readonly #workers = new Set<WorkHandle>()
+  #store: Promise<Store> | null = null
+  #admin: Promise<Admin> | null = null
+  #migrations: Promise<Migrations> | null = null
+  #registry: Promise<Registry> | null = null
+  #dispatcher: Promise<Dispatcher> | null = null
+  /** Both sides of the memory store share one state. */
+  #memory: Promise<{ readonly store: Store; readonly admin: Admin }> | null = null
+
+  constructor(config: Config, parts: AppParts = {}) {
+    this.config = config
+    this.#parts = parts
+  }
+
+  /** Finds and reads the configuration as the command line does. Throws CONFIG_ errors. */
+  static async load(sources: ConfigSources): Promise<Khepri> {
+    return new Khepri(await loadConfig(sources))
+  }
+
+  /** Applies the migrations that are missing, under a lock; answers which. */
+  async migrate(): Promise<readonly Migration[]> {
+    return (await this.migrations()).apply()
+  }
+
+  /** Puts one job in; resolves when it is committed. */
+  async dispatch<Name extends keyof Jobs & string>(job: Name, payload: PayloadOf<Jobs[Name]>, options: DispatchOptions = {}): Promise<Enqueued> {
+    const [enqueued] = await this.enqueue([await this.#prepare(job, payload, options)])
+    return enqueued as Enqueued
+  }
+
+  /** Puts jobs in, all or none, in one transaction; answers in their order. */
+  async dispatchMany(jobs: readonly ManyEntry<Jobs>[]): Promise<readonly Enqueued[]> {
+    const rows: NewJob[] = []
+    for (const entry of jobs) {
+      const { job, payload, ...options } = entry as DispatchOptions & { readonly job: string; readonly payload: unknown }
+      rows.push(await this.#prepare(job, payload, options))
+    }
+    return this.enqueue(rows)
+  }
+
+  /** Puts an encoded envelope in as it is: what `failed` and events of another installation hold. */
+  async pushRaw(envelope: string, options: Pick<DispatchOptions, 'queue' | 'priority' | 'delay' | 'at'> = {}): Promise<Enqueued> {
+    const { queue = this.config.queue, priority = defaults.priority } = parseTerms(options, '')
+    const [enqueued] = await this.enqueue([rawJob(envelope, { queue, priority, due: dueOf(options) ?? { delayMs: 0 } })])
+    return enqueued as Enqueued
+  }
+
+  /** Starts a worker in this process. Rejects where the store cannot be reached or has no schema. */
+  async work(options: Partial<WorkOptions> = {}): Promise<WorkHandle> {
+    const registry = await this.registry()
+    const complete = await this.#complete(options, registry)
+    const { clock = systemClock, random = Math.random, startBeat = beatInLoop } = this.#parts
+    const profile = { ...processIdentity(), version: version() }
+    const worker = await Worker.start(complete, { store: await this.store(), registry, events: this.events, clock, random, startBeat, profile })
+    this.#workers.add(worker)
+    const forget = (): boolean => this.#workers.delete(worker)
+    worker.finished.then(forget, forget)
+    return worker
+  }
+
+  /** Writes rows that a Dispatcher prepared; durable when it resolves. */
+  async enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
+    return (await this.store()).enqueue(jobs)
+  }
+
+  /** What turns requests into rows; its jobs' modules are imported as they are named. */
+  async dispatcher({ allowUnknown = false }: { readonly allowUnknown?: boolean } = {}): Promise<Dispatcher> {
+    return new Dispatcher({ registry: await this.registry(), config: this.config, clock: this.#parts.clock ?? systemClock, allowUnknown })
+  }
+
+  registry(): Promise<Registry> {
+    this.#registry ??= Registry.open(this.config)
+    return this.#registry
+  }
+
+  store(): Promise<Store> {
+    this.#store ??= this.#openStore()
+    return this.#store
+  }
+
+  /** The cold side: lists, failed jobs, pauses. */
+  admin(): Promise<Admin> {
+    this.#admin ??= this.#openAdmin()
+    return this.#admin
+  }
+
+  migrations(): Promise<Migrations> {
+    this.#migrations ??= this.#openMigrations()
+    return this.#migrations
+  }
+
+  /** Drains the workers that were started here and closes the database. */
+  async close(): Promise<void> {
+    const workers = [...this.#workers]
+    for (const worker of workers) worker.drain()
+    await Promise.allSettled(workers.map(({ finished }) => finished))
+    const open = [this.#store, this.#admin, this.#migrations].filter((each) => each !== null)
+    this.#store = this.#admin = this.#migrations = null
+    for (const each of await Promise.allSettled<{ close(): Promise<void> }>(open)) if (each.status === 'fulfilled') await each.value.close()
+  }
+
+  async #prepare(job: string, payload: unknown, options: DispatchOptions): Promise<NewJob> {
+    const request: DispatchRequest = {
+      job,
+      payloadText: jsonTextOf(payload),
+      terms: parseTerms(options, ''),
+      due: dueOf(options),
+      unique: options.unique === undefined ? null : checkUnique(options.unique, 'unique'),
+    }
+    this.#dispatcher ??= this.dispatcher()
+    return (await this.#dispatcher).prepare(request)
+  }
+
+  async #complete(options: Partial<WorkOptions>, registry: Registry): Promise<WorkOptions> {
+    const { config } = this
+    return {
+      queues: options.queues ?? (await defaultQueues(config, registry)),
+      concurrency: config.concurrency,
+      sleepMs: config.sleepMs,
+      restMs: 0,
+      once: false,
+      stopWhenEmpty: false,
+      maxJobs: null,
+      maxTimeMs: null,
+      drainTimeoutMs: null,
+      timeoutMs: config.timeoutMs,
+      tries: config.tries,
+      backoff: config.backoff,
+      retryAfterMs: config.retryAfterMs,
+      unknownJobs: config.unknownJobs,
+      keepDoneMs: config.keepDoneMs,
+      name: `${hostname()}-${process.pid}`,
+      only: null,
+      except: [],
+      ...withoutUndefined(options),
+    }
+  }
+
+  async #openStore(): Promise<Store> {
+    const { database } = this.config
+    switch (database.kind) {
+      case 'sqlite':
+        return (await import('./core/store/sqlite/store.ts')).openSqliteStore(database.path, this.#storeOptions)
+      case 'postgres':
+        return (await import('./core/store/postgres/store.ts')).openPostgresStore(database.url, this.#storeOptions)
+      case 'memory':
+        return (await this.#openMemory()).store
+    }
+  }
+
+  async #openAdmin(): Promise<Admin> {
+    const { database } = this.config
+    switch (database.kind) {
+      case 'sqlite':
+        return (await import('./core/store/sqlite/admin.ts')).openSqliteAdmin(database.path, this.#storeOptions)
+      case 'postgres':
+        return (await import('./core/store/postgres/admin.ts')).openPostgresAdmin(database.url, this.#storeOptions)
+      case 'memory':
+        return (await this.#openMemory()).admin
+    }
+  }
+
+  async #openMigrations(): Promise<Migrations> {
+    const { database } = this.config
+    switch (database.kind) {
+      case 'sqlite':
+        return (await import('./core/store/sqlite/migrate.ts')).openSqliteMigrations(database.path, this.#storeOptions)
+      case 'postgres':
+        return (await import('./core/store/postgres/migrate.ts')).openPostgresMigrations(database.url, this.#storeOptions)
+      case 'memory':
+        throw new KhepriError('USAGE', 'the memory store has no schema to migrate')
+    }
+  }
+
+  #openMemory(): Promise<{ readonly store: Store; readonly admin: Admin }> {
+    const { clock } = this.#parts
+    this.#memory ??= import('./core/store/memory/store.ts').then(({ openMemoryStore }) => openMemoryStore({ clock }))
+    return this.#memory
+  }
+
+  get #storeOptions(): StoreOptions {
+    const { names, schema, database, prepare } = this.config
+    const { clock, random = Math.random } = this.#parts
+    return { names, schema, label: database.label, clock, random, prepare, deadlineMs: defaults.deadlineMs }
+  }
+}
+
+/**
+ * Opens an installation inside an application.
+ *
+ * config: the same shape as a configuration file's. Relative paths start at `parts.root`, or the working directory.
+ * Throws CONFIG_INVALID. Nothing is opened or imported before it is needed.
+ */
+export function createKhepri<const Jobs extends JobMap = JobMap>(
+  config: Omit<ConfigInput, 'jobs'> & { readonly jobs?: Jobs | ConfigInput['jobs'] },
+  parts: AppParts = {},
+): Khepri<Jobs> {
+  const resolved = resolveConfig(config as ConfigInput, { root: parts.root ?? process.cwd(), file: null, env: {}, flags: {} })
+  return new Khepri<Jobs>(resolved, parts)
+}
+
+/** Declared queues in their order; otherwise every queue that the config or a job names, merged by priority and age. */
+async function defaultQueues(config: Config, registry: Registry): Promise<Filter['queues']> {
+  if (config.queues) return config.queues.map(({ name }) => [name])
+  const terms = await Promise.all(registry.names().map((name) => termsOrNone(registry, name)))
+  return [[...new Set([config.queue, ...terms.flatMap(({ queue }) => queue ?? [])])]]
+}
+
+/** A module that cannot be imported names no queue; the worker reports it when one of its jobs comes. */
+async function termsOrNone(registry: Registry, name: string): Promise<Terms> {
+  try {
+    return (await registry.get(name)?.terms()) ?? {}
+  } catch {
+    return {}
+  }
+}
+
+/** When a job may first run; null where the options do not say. Throws DATA_INVALID, also where they say it twice. */
+function dueOf({ delay, at }: Pick<DispatchOptions, 'delay' | 'at'>): Due | null {
+  if (delay !== undefined && at !== undefined) throw new KhepriError('DATA_INVALID', 'delay and at exclude each other')
+  if (delay !== undefined) return { delayMs: parseDuration(delay, 'delay', defaults.maxDelayMs) }
+  if (at !== undefined) return { at: parseMoment(at instanceof Date ? at.getTime() : at, 'at') }
+  return null
+}
+
+function withoutUndefined<T extends object>(options: T): T {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T
+}

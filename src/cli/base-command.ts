@@ -1,0 +1,209 @@
+import type { ArgInput, FlagInput } from '@oclif/core/interfaces'
+import { parse } from '@oclif/core/parser'
+import type { Khepri } from '../app.ts'
+import { KhepriError } from '../core/errors.ts'
+import { exitCodeOf, exits } from './exit-codes.ts'
+import { choiceFlag, Flags, textFlag } from './flags.ts'
+import { Output, type OutputOptions } from './output.ts'
+import { Progress } from './progress.ts'
+import { asKhepriError } from './report.ts'
+import { OutputClosed, type Stdout } from './stdout.ts'
+import type { Style } from './style.ts'
+import { checkTimezone } from './time.ts'
+import { unknownFlag, usageError } from './usage-errors.ts'
+import { beforeDashes, isDebugging, outputOptionsIn } from './words-given.ts'
+
+const group = 'GLOBAL'
+
+/** The flags that every command has. */
+export const globalFlags = {
+  config: textFlag({ char: 'C', helpValue: 'FILE', helpGroup: group, summary: 'use this configuration file' }),
+  database: textFlag({ helpValue: 'URL', helpGroup: group, summary: 'sqlite:./file.db or postgres://…' }),
+  json: Flags.boolean({ helpGroup: group, summary: 'results and errors as JSON' }),
+  plain: Flags.boolean({ helpGroup: group, summary: 'TAB-separated, without a header' }),
+  color: choiceFlag(['auto', 'always', 'never'])({ helpGroup: group, summary: 'colour; by default at a terminal' }),
+  quiet: Flags.boolean({ helpGroup: group, summary: 'results and errors only' }),
+  verbose: Flags.boolean({ char: 'v', helpGroup: group, summary: 'stack traces with errors' }),
+  timezone: textFlag({
+    helpValue: 'TZ',
+    helpGroup: group,
+    summary: 'time zone in which times are shown and read',
+    parse: async (input) => checkTimezone(input, '--timezone'),
+  }),
+  help: Flags.boolean({ char: 'h', helpGroup: group, summary: 'show this help' }),
+  version: Flags.boolean({ char: 'V', helpGroup: group, summary: 'show the version' }),
+}
+
+type GlobalFlags = ValuesOf<typeof globalFlags>
+
+/** The values that declared flags have once they are read. */
+export type ValuesOf<Inputs> = Inputs extends FlagInput<infer Values> ? Values : never
+
+/** What a command class says about itself, for help. */
+interface CommandTexts {
+  readonly id: string
+  readonly summary: string
+  readonly description?: string
+  readonly examples?: readonly string[]
+}
+
+/** What a command class says about itself, for parsing and for help. */
+export interface CommandShape<F extends Values, A extends Values> extends CommandTexts {
+  readonly flags: FlagInput<F>
+  readonly args: ArgInput<A>
+}
+
+type Values = Record<string, unknown>
+
+/** A command as the command table loads it. */
+export interface CommandClass extends CommandTexts {
+  readonly flags: FlagInput
+  readonly args: ArgInput
+  new (setting: CommandSetting): KhepriCommand
+}
+
+/** What a command is started with. */
+export interface CommandSetting {
+  readonly argv: readonly string[]
+  readonly stdout: Stdout
+}
+
+/** What every command shares: global flags, the application object, output, and one way to report errors. */
+export abstract class KhepriCommand {
+  readonly #setting: CommandSetting
+  #output: Output
+  #flags: GlobalFlags | null = null
+  #app: Promise<Khepri> | null = null
+  #exit: number = exits.ok
+
+  constructor(setting: CommandSetting) {
+    this.#setting = setting
+    this.#output = new Output(outputOptionsIn(setting.argv), setting.stdout)
+  }
+
+  /** Does what the command is for. Returning is success; the exit code is what `exitWith` said. */
+  protected abstract run(): Promise<void>
+
+  /** Runs the command and resolves with its exit code, once everything it wrote has left this process. Never throws. */
+  async start(): Promise<number> {
+    process.on('uncaughtException', (error) => this.#notice(error))
+    try {
+      if (!this.sharesStdout) this.#setting.stdout.divert()
+      await this.run()
+    } catch (error) {
+      this.report(error)
+    }
+    await this.#close()
+    await this.#setting.stdout.flush()
+    return this.#exit
+  }
+
+  /** True where what users' modules print belongs on stdout. */
+  protected get sharesStdout(): boolean {
+    return false
+  }
+
+  /** Results, on stdout. */
+  protected get output(): Output {
+    return this.#output
+  }
+
+  /** Tells whether somebody sits at the other end and can be asked. */
+  protected get canAsk(): boolean {
+    return process.stdin.isTTY === true && process.stderr.isTTY === true
+  }
+
+  /** The application of the flags' configuration; loaded once, closed at the end. Only after `parse`. */
+  protected app(): Promise<Khepri> {
+    const { config, database } = this.#flags ?? {}
+    const flags = { ...(config !== undefined && { config }), ...(database !== undefined && { database }) }
+    this.#app ??= import('../app.ts').then(({ Khepri }) => Khepri.load({ cwd: process.cwd(), flags, env: process.env }))
+    return this.#app
+  }
+
+  /** Prints a result on stdout. */
+  protected print(text: string, style?: Style): Promise<void> {
+    return this.#output.print(text, style)
+  }
+
+  /** Writes prose on stderr, unless --quiet. */
+  protected say(text: string, style?: Style): void {
+    this.#output.say(text, style)
+  }
+
+  /** Shows how far long work is, on stderr: a bar at a terminal, otherwise a line every few seconds. */
+  protected progress(label: string, unit: string): Progress {
+    const { quiet, json } = this.#output.options
+    const mode = quiet || json ? 'none' : process.stderr.isTTY ? 'bar' : 'lines'
+    return new Progress({ label, unit, mode, write: (text) => process.stderr.write(text) })
+  }
+
+  /** Sets the exit code of a command that ran to its end; the first failure counts. */
+  protected exitWith(code: number): void {
+    if (this.#exit === exits.ok) this.#exit = code
+  }
+
+  /** Reports an error on stderr and sets the exit code: the error's own, or the one given. */
+  protected report(thrown: unknown, exit?: number): void {
+    if (thrown instanceof OutputClosed) return
+    const error = asKhepriError(thrown)
+    const code = exit ?? exitCodeOf(error)
+    this.#output.report(error, code)
+    this.exitWith(code)
+  }
+
+  /** Reads the command line by what the class says. Throws USAGE. */
+  protected async parse<F extends Values, A extends Values>(
+    shape: CommandShape<F, A>,
+  ): Promise<{ readonly flags: F & GlobalFlags; readonly args: A }> {
+    const flags = { ...globalFlags, ...shape.flags }
+    const argv = [...this.#setting.argv]
+    const usage = { command: shape.id, flags: Object.keys(flags).map((name) => `--${name}`) }
+    refuseInherited(argv, usage)
+    try {
+      const parsed = await parse<F & GlobalFlags, Values, A>(argv, { flags: flags as never, args: shape.args })
+      return this.#accept(parsed)
+    } catch (error) {
+      throw usageError(error, usage)
+    }
+  }
+
+  #accept<Parsed extends { readonly flags: GlobalFlags }>(parsed: Parsed): Parsed {
+    const { json, plain } = parsed.flags
+    if (json && plain) throw new KhepriError('USAGE', '--json and --plain exclude each other')
+    this.#flags = parsed.flags
+    this.#output = new Output(outputOptions(parsed.flags), this.#setting.stdout)
+    return parsed
+  }
+
+  /** An error out of a timer or a promise that nobody waits for; a user's module may have left one. A worker has its own way. */
+  #notice(error: unknown): void {
+    if (process.listenerCount('uncaughtException') > 1) return
+    this.report(error)
+    process.exitCode = exits.bug
+  }
+
+  async #close(): Promise<void> {
+    try {
+      const app = await this.#app?.catch(() => null)
+      await app?.close()
+    } catch (error) {
+      this.report(error)
+    }
+  }
+}
+
+/** Every object has these names; oclif looks flags up in plain objects and would take them for flags. */
+function refuseInherited(
+  argv: readonly string[],
+  usage: { readonly command: string; readonly flags: readonly string[] },
+): void {
+  for (const token of beforeDashes(argv)) {
+    const [, name] = /^--([^=]+)/.exec(token) ?? []
+    if (name !== undefined && name in Object.prototype) throw unknownFlag(token, usage)
+  }
+}
+
+function outputOptions({ json, plain, quiet, verbose, timezone, color }: GlobalFlags): OutputOptions {
+  return { json, plain, quiet, verbose: verbose || isDebugging(), timezone, color: color ?? 'auto' }
+}

@@ -1,0 +1,34 @@
+import { KhepriError } from '../core/errors.ts'
+import type { CommandClass } from './base-command.ts'
+
+type Load = () => Promise<{ readonly default: CommandClass }>
+
+/**
+ * Every command, in the order in which help lists them. A command's file is imported when it is called, so that
+ * `khepri --version` does not pay for `khepri work`.
+ */
+export const commandTable: ReadonlyMap<string, Load> = new Map<string, Load>([
+  ['init', () => import('../commands/init.ts')],
+  ['migrate', () => import('../commands/migrate.ts')],
+  ['dispatch', () => import('../commands/dispatch.ts')],
+  ['work', () => import('../commands/work.ts')],
+  ['failed', () => import('../commands/failed.ts')],
+  ['retry', () => import('../commands/retry.ts')],
+  ['flush', () => import('../commands/flush.ts')],
+  ['jobs', () => import('../commands/jobs.ts')],
+])
+
+/** Loads a command's class. */
+export async function loadCommand(name: string): Promise<CommandClass | null> {
+  const load = commandTable.get(name)
+  return load === undefined ? null : (await load()).default
+}
+
+/** The error for a word that is no command. */
+export async function unknownCommand(word: string): Promise<KhepriError> {
+  const { didYouMean } = await import('../core/suggest.ts')
+  const known = [...commandTable.keys(), 'help', 'version']
+  return new KhepriError('USAGE', `unknown command ${JSON.stringify(word)}${didYouMean(word, known)}`, {
+    fix: 'khepri help',
+  })
+}

@@ -1,0 +1,82 @@
+import { systemClock } from '../core/clock.ts'
+import { formatDuration } from '../core/duration.ts'
+import type { NewJob } from '../core/store/store.ts'
+import type { BulkOutcome } from './bulk-dispatch.ts'
+import type { Output } from './output.ts'
+import type { Rejects } from './rejects.ts'
+import { count } from './words.ts'
+
+/** What else there is to say about a dispatch. */
+export interface DispatchFacts {
+  readonly rejects: Rejects | null
+  readonly isStream: boolean
+  readonly areSeveral: boolean
+}
+
+/** Says what a dispatch came to: ids on stdout, the rest on stderr. */
+export class DispatchReport {
+  readonly #output: Output
+  readonly #startedAt = systemClock.monotonic()
+
+  constructor(output: Output) {
+    this.#output = output
+  }
+
+  /** The end of a dry run. */
+  async checked(valid: number, rejects: Rejects | null): Promise<void> {
+    if (this.#output.mode === 'json') return this.#output.document({ valid, rejected: rejects?.count ?? 0 })
+    this.#output.say(`Checked ${count(valid, 'job')}, dispatched nothing${rejectedText(rejects, false)}`)
+  }
+
+  async dispatched(outcome: BulkOutcome, facts: DispatchFacts): Promise<void> {
+    const ms = Math.round(systemClock.monotonic() - this.#startedAt)
+    const ids = facts.isStream ? null : outcome.ids
+    if (this.#output.mode === 'json') return this.#document({ ...outcome, ids }, facts, ms)
+    if (ids !== null && ids.length > 0) await this.#output.print(ids.join('\n'))
+    this.#output.say(
+      `${ids === null ? amount(outcome, ms) : invitation(outcome)}${duplicatesText(outcome)}${rejectedText(facts.rejects, facts.areSeveral)}`,
+    )
+  }
+
+  #document({ dispatched, duplicates, ids }: BulkOutcome, { rejects }: DispatchFacts, ms: number): Promise<void> {
+    return this.#output.document({ dispatched, duplicates, rejected: rejects?.count ?? 0, ms, ids })
+  }
+}
+
+const countedFrom = 1_000
+
+/** "Dispatched 1,000,000 jobs in 7.6s (131,578/s)" */
+function amount({ dispatched }: BulkOutcome, ms: number): string {
+  const rate =
+    dispatched < countedFrom ? '' : ` (${Math.round((dispatched * 1_000) / Math.max(ms, 1)).toLocaleString('en-US')}/s)`
+  return `Dispatched ${count(dispatched, 'job')} in ${shortDuration(ms)}${rate}`
+}
+
+const shortDuration = (ms: number): string =>
+  ms >= 1_000 && ms < 60_000 ? `${(ms / 1_000).toFixed(1)}s` : formatDuration(ms)
+
+/** "Dispatched send-welcome on default. Run it: khepri work" */
+function invitation({ dispatched, first }: BulkOutcome): string {
+  if (dispatched === 1 && first !== null)
+    return `Dispatched ${first.job} on ${first.queue}${dueText(first)}. Run it: khepri work`
+  return dispatched === 0 ? 'Dispatched nothing' : `Dispatched ${count(dispatched, 'job')}. Run them: khepri work`
+}
+
+function dueText({ due }: NewJob): string {
+  if ('at' in due) return `, due at ${new Date(due.at).toISOString()}`
+  return due.delayMs === 0 ? '' : `, due in ${formatDuration(due.delayMs)}`
+}
+
+function duplicatesText({ duplicates }: BulkOutcome): string {
+  if (duplicates.length === 0) return ''
+  const [first] = duplicates
+  return duplicates.length === 1
+    ? `; job ${first} is live under the same unique key`
+    : `; ${count(duplicates.length, 'job')} live already under the same unique keys`
+}
+
+function rejectedText(rejects: Rejects | null, areSeveral: boolean): string {
+  if (rejects === null || rejects.count === 0) return ''
+  const where = rejects.file === null ? '' : `, see ${rejects.file}`
+  return `; ${count(rejects.count, 'line')} rejected${where} (first: ${rejects.first(areSeveral)})`
+}

@@ -1,0 +1,121 @@
+import * as Args from '@oclif/core/args'
+import * as Flags from '@oclif/core/flags'
+import { type Backoff, parseBackoff } from '../core/backoff.ts'
+import { defaults } from '../core/defaults.ts'
+import { parseDuration } from '../core/duration.ts'
+import { isKhepriError, KhepriError } from '../core/errors.ts'
+import { checkName, checkQueue } from '../core/terms.ts'
+
+export { Args, Flags }
+
+/** Reads a value given on the command line: what the kernel calls invalid data is wrong usage here. */
+export function asUsage<T>(read: () => T, fix?: string): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!isKhepriError(error)) throw error
+    throw new KhepriError('USAGE', error.message, { ...(fix !== undefined && { fix }), cause: error })
+  }
+}
+
+interface Named {
+  readonly name: string
+}
+
+const flagOf = (options: Named): string => `--${options.name}`
+
+/** A duration with its unit; the value is milliseconds. */
+export const durationFlag = Flags.custom<number>({
+  helpValue: '30s',
+  parse: async (input, _context, options) => asUsage(() => parseDuration(input, flagOf(options), defaults.maxDelayMs)),
+})
+
+/** A whole number of at least `min` (1 where none is given). */
+export const countFlag = Flags.custom<number, { min?: number; max?: number }>({
+  helpValue: 'N',
+  parse: async (input, _context, options) =>
+    wholeNumber(input, flagOf(options), options.min ?? 1, options.max ?? Number.MAX_SAFE_INTEGER),
+})
+
+/** A whole number, negative ones too. */
+export const integerFlag = Flags.custom<number, { min?: number; max?: number }>({
+  helpValue: 'N',
+  parse: async (input, _context, options) =>
+    wholeNumber(input, flagOf(options), options.min ?? Number.MIN_SAFE_INTEGER, options.max ?? Number.MAX_SAFE_INTEGER),
+})
+
+function wholeNumber(input: string, what: string, min: number, max: number): number {
+  const value = /^-?\d+$/.test(input) ? Number(input) : Number.NaN
+  if (Number.isSafeInteger(value) && value >= min && value <= max) return value
+  const bounds =
+    max === Number.MAX_SAFE_INTEGER
+      ? min === Number.MIN_SAFE_INTEGER
+        ? ''
+        : ` of at least ${min}`
+      : ` from ${min} to ${max}`
+  throw new KhepriError('USAGE', `${what} must be a whole number${bounds}, got ${JSON.stringify(input)}`)
+}
+
+/** A text that is not empty. */
+export const textFlag = Flags.custom<string>({
+  parse: async (input, _context, options) => {
+    if (input !== '') return input
+    throw new KhepriError('USAGE', `${flagOf(options)} needs a value, got ""`)
+  },
+})
+
+/** The name of one queue or job. */
+export const nameFlag = Flags.custom<string>({
+  helpValue: 'NAME',
+  parse: async (input, _context, options) => asUsage(() => checkName(input, flagOf(options))),
+})
+
+/** A comma-separated list of names; each is there once, in the order given. */
+export const namesFlag = Flags.custom<readonly string[]>({
+  helpValue: 'NAME,..',
+  parse: async (input, _context, options) => listOf(input, flagOf(options), checkName),
+})
+
+function listOf(input: string, what: string, check: (name: string, what: string) => string): readonly string[] {
+  if (input === '') throw new KhepriError('USAGE', `${what} needs at least one name, got ""`)
+  const names = input.split(',')
+  if (names.includes('')) throw new KhepriError('USAGE', `${what} has an empty name in ${JSON.stringify(input)}`)
+  return [...new Set(names.map((name) => asUsage(() => check(name, what))))]
+}
+
+/** The queues of a worker in their order, or `'all'` for `*`. */
+export const queueListFlag = Flags.custom<readonly string[] | 'all'>({
+  char: 'q',
+  helpValue: 'NAME,..',
+  parse: async (input, _context, options) => (input === '*' ? 'all' : listOf(input, flagOf(options), checkQueue)),
+})
+
+/** A backoff policy in short: one duration or several, comma-separated. */
+export const backoffFlag = Flags.custom<Backoff>({
+  helpValue: '10s,1m',
+  parse: async (input, _context, options) => asUsage(() => parseBackoff(backoffParts(input), flagOf(options))),
+})
+
+const backoffParts = (input: string): unknown =>
+  input === 'none' ? { kind: 'none' } : input.includes(',') ? input.split(',') : input
+
+/** One of a few words. */
+export function choiceFlag<const Words extends readonly string[]>(words: Words) {
+  return Flags.option({ options: words, helpValue: words.join('|') })
+}
+
+/** Ids as arguments: `ID...`; the value is undefined where none is given. */
+export const idsArgument = Args.custom<number>({
+  description: 'job ids',
+  multiple: true,
+  parse: async (input) => jobId(input),
+})
+
+/** Reads a job id. Throws USAGE. */
+export function jobId(input: string): number {
+  const id = /^\d+$/.test(input) ? Number(input) : Number.NaN
+  if (Number.isSafeInteger(id) && id > 0) return id
+  throw new KhepriError('USAGE', `${JSON.stringify(input)} is not a job id; ids are whole numbers`, {
+    fix: 'khepri failed lists the failed jobs with their ids',
+  })
+}

@@ -1,0 +1,70 @@
+import { KhepriCommand } from '../cli/base-command.ts'
+import { exits } from '../cli/exit-codes.ts'
+import type { Config } from '../core/config.ts'
+import { formatDuration } from '../core/duration.ts'
+import type { RegisteredJob } from '../core/registry.ts'
+import type { Terms } from '../core/terms.ts'
+
+/** A registered job as far as it could be loaded. */
+interface Loaded {
+  readonly name: string
+  readonly source: string
+  /** null where its module is broken. */
+  readonly terms: Terms | null
+  readonly fault: unknown
+}
+
+/** `khepri jobs`: lists the registered jobs and loads every one. */
+export default class Jobs extends KhepriCommand {
+  static readonly id = 'jobs'
+  static readonly summary = 'List the registered jobs, and check that each loads'
+  static readonly description = 'Imports every job module; exit 1 names those that cannot be imported.'
+  static readonly examples = ['khepri jobs', 'khepri jobs --json']
+  static readonly args = {}
+  static readonly flags = {}
+
+  protected async run(): Promise<void> {
+    await this.parse(Jobs)
+    const app = await this.app()
+    const registry = await app.registry()
+    const jobs: Loaded[] = []
+    for (const name of registry.names()) {
+      const job = registry.get(name)
+      if (job !== undefined) jobs.push(await load(job))
+    }
+    await this.#list(jobs, app.config)
+    if (jobs.length === 0) this.say('No jobs are registered. Next:  khepri init, or put a module into ./jobs')
+    for (const { terms, fault } of jobs) if (terms === null) this.report(fault, exits.failed)
+  }
+
+  async #list(jobs: readonly Loaded[], config: Config): Promise<void> {
+    const of = ({ terms }: Loaded) =>
+      terms && {
+        queue: terms.queue ?? config.queue,
+        tries: terms.tries ?? config.tries,
+        timeoutMs: terms.timeoutMs ?? config.timeoutMs,
+      }
+    await this.output.list(jobs, {
+      columns: [
+        { title: 'Job', value: ({ name }) => name },
+        { title: 'Queue', value: (job) => of(job)?.queue ?? '-' },
+        { title: 'Tries', value: (job) => String(of(job)?.tries ?? '-') },
+        { title: 'Timeout', value: (job) => timeoutText(of(job)?.timeoutMs) },
+        { title: 'Source', value: ({ source, terms }) => (terms === null ? `${source}  does not load` : source) },
+      ],
+      record: (job) => ({ job: job.name, source: job.source, loads: job.terms !== null, ...of(job) }),
+    })
+  }
+}
+
+async function load(job: RegisteredJob): Promise<Loaded> {
+  const { name, source } = job
+  try {
+    const handler = await job.handler()
+    return { name, source, terms: { ...handler.terms, ...(await job.terms()) }, fault: null }
+  } catch (fault) {
+    return { name, source, terms: null, fault }
+  }
+}
+
+const timeoutText = (ms: number | null | undefined): string => (typeof ms === 'number' ? formatDuration(ms) : '-')

@@ -1,0 +1,55 @@
+import { attend } from '../cli/attend.ts'
+import { KhepriCommand } from '../cli/base-command.ts'
+import { exits } from '../cli/exit-codes.ts'
+import type { LogLevel } from '../cli/lines.ts'
+import { count } from '../cli/words.ts'
+import { type WorkFlags, withEnvironment, workFlags, workOptions } from '../cli/work-flags.ts'
+import type { WorkerReport } from '../core/events.ts'
+
+/** `khepri work`: runs jobs until it is told to stop. */
+export default class Work extends KhepriCommand {
+  static readonly id = 'work'
+  static readonly summary = 'Run jobs'
+  static readonly description =
+    'Takes jobs from the queues, runs them, tries them again when they fail. Stops gently on Ctrl-C or SIGTERM: what runs may end. ' +
+    'Each flag but --job, --except-job and --migrate may also be set as KHEPRI_WORK_<FLAG>.'
+  static readonly examples = [
+    'khepri work --queue=high,default --concurrency=4',
+    'khepri work --stop-when-empty',
+    'khepri work --once --exit-code',
+  ]
+  static readonly args = {}
+  static readonly flags = workFlags
+
+  /** With --json a reader finds nothing but events on stdout; otherwise what jobs print belongs to the worker's output. */
+  protected override get sharesStdout(): boolean {
+    return !this.output.options.json
+  }
+
+  protected async run(): Promise<void> {
+    const parsed = await this.parse(Work)
+    const app = await this.app()
+    const flags = await withEnvironment(parsed.flags, app.config.work)
+    if (flags.migrate) await this.#migrate()
+    const { report, status } = await attend({
+      app,
+      output: this.output,
+      options: workOptions(flags),
+      log: (flags.log ?? 'all') as LogLevel,
+      report: (error, exit) => this.report(error, exit),
+    })
+    this.exitWith(status ?? statusOf(report, flags))
+  }
+
+  async #migrate(): Promise<void> {
+    const applied = await (await (await this.app()).migrations()).apply()
+    if (applied.length > 0) this.say(`applied ${count(applied.length, 'migration')}`)
+  }
+}
+
+/** What the outcome of the jobs means for the exit code, where that was asked for. */
+function statusOf({ done, retried, failed, released, lost }: WorkerReport, flags: WorkFlags): number {
+  if (!flags['exit-code']) return exits.ok
+  if (failed > 0) return exits.failed
+  return flags.once && done + retried + released + lost === 0 ? exits.notFound : exits.ok
+}

@@ -1,0 +1,25 @@
+export { type AppParts, createKhepri, type DispatchOptions, type Khepri, type ManyEntry, type PayloadOf } from './app.ts'
+export type { Backoff, BackoffInput } from './core/backoff.ts'
+export type { StartBeat } from './core/beat.ts'
+export type { Clock, Random, Timer } from './core/clock.ts'
+export { type Config, type ConfigInput, defineConfig } from './core/config.ts'
+export type { DurationInput } from './core/duration.ts'
+export { type ErrorCode, errorCodes, isKhepriError, KhepriError } from './core/errors.ts'
+export type { DrainReason, Events, WorkerReport } from './core/events.ts'
+export {
+  defineJob,
+  Job,
+  type JobContext,
+  type JobDefinition,
+  type JobOptions,
+  type JobTerms,
+  type Json,
+  NonRetryable,
+  nonRetryable,
+  RetryAfter,
+  release,
+  type StandardSchema,
+} from './core/job.ts'
+export type { Admin, FailedFilter, FailedJob } from './core/store/admin.ts'
+export type { Enqueued, Store } from './core/store/store.ts'
+export type { WorkHandle, WorkOptions } from './core/worker.ts'

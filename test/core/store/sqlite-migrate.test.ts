@@ -1,0 +1,176 @@
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import Database from 'better-sqlite3'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Migrations } from '../../../src/core/store/migrations.ts'
+import { tableNames } from '../../../src/core/store/names.ts'
+import type { StoreOptions } from '../../../src/core/store/options.ts'
+import { networkFileSystem, refuseNetworkFileSystem } from '../../../src/core/store/sqlite/file-system.ts'
+import { openSqliteMigrations } from '../../../src/core/store/sqlite/migrate.ts'
+import { openSqliteStore } from '../../../src/core/store/sqlite/store.ts'
+import { freshPath, migrate, migratedPath, storeOptions } from './sqlite-support.ts'
+
+const all = ['0000_jobs', '0001_attempts', '0002_workers']
+
+async function open(path: string, given: Partial<StoreOptions> = {}): Promise<Migrations> {
+  const migrations = await openSqliteMigrations(path, storeOptions(given))
+  onTestFinished(() => migrations.close())
+  return migrations
+}
+
+function database(path: string): Database.Database {
+  const db = new Database(path)
+  onTestFinished(() => void db.close())
+  return db
+}
+
+const namesOf = (migrations: readonly { readonly name: string }[]) => migrations.map(({ name }) => name)
+
+describe('status', () => {
+  test('of a file that does not exist is three pending, and creates none', async () => {
+    const path = freshPath()
+
+    const { applied, pending, unknown } = await (await open(path)).status()
+
+    expect([applied, namesOf(pending), unknown]).toEqual([[], all, []])
+    expect(existsSync(path)).toBe(false)
+  })
+
+  test('of a migrated file is three applied', async () => {
+    const migrations = await open(await migratedPath())
+
+    expect(await migrations.status()).toEqual({ applied: all, pending: [], unknown: [] })
+  })
+})
+
+describe('apply', () => {
+  test('creates the file in WAL mode with three migrations, and a second time finds nothing to do', async () => {
+    const path = freshPath()
+    const migrations = await open(path)
+
+    expect(namesOf(await migrations.apply())).toEqual(all)
+    expect(await migrations.apply()).toEqual([])
+    expect(database(path).pragma('journal_mode', { simple: true })).toBe('wal')
+  })
+
+  test('by twenty processes at once applies each file once', async () => {
+    const path = freshPath()
+    const file = join(import.meta.dirname, 'sqlite-process.ts')
+    const run = promisify(execFile)
+
+    const runs = await Promise.all(Array.from({ length: 20 }, () => run(process.execPath, [file, 'migrate', path])))
+
+    const applied = runs.flatMap(({ stdout }) => stdout.split('\n').filter((line) => line !== ''))
+    expect(applied.sort()).toEqual(all)
+  })
+
+  test('waits for a lock that another connection holds', async () => {
+    const path = freshPath()
+    const holder = database(path)
+    holder.exec('create table theirs (id); begin immediate')
+    let looks = 0
+    const random = () => {
+      looks += 1
+      if (looks === 2) holder.exec('commit')
+      return 0
+    }
+
+    expect(namesOf(await (await open(path, { random })).apply())).toEqual(all)
+  })
+
+  test('goes on where an older khepri stopped', async () => {
+    const path = await pathAt('0000_jobs')
+    const migrations = await open(path)
+
+    expect(namesOf((await migrations.status()).pending)).toEqual(['0001_attempts', '0002_workers'])
+    expect(namesOf(await migrations.apply())).toEqual(['0001_attempts', '0002_workers'])
+  })
+
+  test.each([
+    'create table jobs (id)',
+    'create table "Failed_Jobs" (id)',
+    'create table a (b); create index jobs_ready on a (b)',
+  ])('refuses a name of ours that is not ours and changes nothing: %s', async (sql) => {
+    const path = freshPath()
+    database(path).exec(sql)
+    const before = readFileSync(path)
+
+    await expect((await open(path)).apply()).rejects.toMatchObject({ code: 'SCHEMA_FOREIGN' })
+
+    expect(readFileSync(path).equals(before)).toBe(true)
+  })
+
+  test('refuses a table of migrations that is none', async () => {
+    const path = freshPath()
+    database(path).exec('create table jobs_migrations (version integer)')
+
+    await expect((await open(path)).apply()).rejects.toMatchObject({
+      code: 'SCHEMA_FOREIGN',
+      message: '"jobs_migrations" exists in sqlite:./test.db and does not belong to khepri',
+      fix: 'choose other names: set table and failedTable in the configuration',
+    })
+  })
+
+  test('leaves the tables of a user and of another installation alone', async () => {
+    const path = await migratedPath()
+    database(path).exec('create table users (id)')
+
+    await migrate(path, storeOptions({ names: tableNames('mail', 'mail_failed') }))
+
+    const tables = database(path).prepare("select name from sqlite_schema where type = 'table'").pluck().all()
+    expect(tables).toEqual(expect.arrayContaining(['users', 'jobs', 'failed_jobs', 'mail', 'mail_failed']))
+  })
+})
+
+/** A file that an older khepri migrated up to the given name. */
+async function pathAt(last: string): Promise<string> {
+  const path = await migratedPath()
+  database(path).exec(`
+    delete from jobs_migrations where name > '${last}';
+    drop table jobs_attempts; drop table jobs_workers; drop table jobs_queues`)
+  return path
+}
+
+describe('a store', () => {
+  test('on an older schema is SCHEMA_BEHIND with the names that are missing', async () => {
+    await expect(openSqliteStore(await pathAt('0000_jobs'), storeOptions())).rejects.toMatchObject({
+      code: 'SCHEMA_BEHIND',
+      message: 'the schema of sqlite:./test.db is behind: 0001_attempts, 0002_workers not applied',
+      fix: 'khepri migrate',
+    })
+  })
+
+  test('on a newer schema is SCHEMA_AHEAD, and migrate refuses it too', async () => {
+    const path = await migratedPath()
+    database(path).exec("insert into jobs_migrations values ('0003_moons', 0)")
+    const ahead = {
+      code: 'SCHEMA_AHEAD',
+      message: 'the schema of sqlite:./test.db is newer than this khepri: it does not know 0003_moons',
+    }
+
+    await expect(openSqliteStore(path, storeOptions())).rejects.toMatchObject(ahead)
+    await expect((await open(path)).apply()).rejects.toMatchObject(ahead)
+    expect((await (await open(path)).status()).unknown).toEqual(['0003_moons'])
+  })
+})
+
+describe('a network file system', () => {
+  test.each([
+    [0x6969, 'NFS'],
+    [0xff534d42, 'CIFS'],
+    [-0xacb2be, 'CIFS'],
+    [0x01021997, '9p'],
+    [0x65735546, 'FUSE or virtiofs'],
+  ])('of type %i is %s and refused with a way out', (type, kind) => {
+    expect(networkFileSystem(type)).toBe(kind)
+    expect(() => refuseNetworkFileSystem('/mnt/q.db', 'sqlite:/mnt/q.db', () => type)).toThrow(
+      `sqlite:/mnt/q.db lies on ${kind}, where SQLite's locks cannot be trusted`,
+    )
+  })
+
+  test.each([0xef53, 0x58465342, 0x9123683e, 0x01021994])('is not what type %i is', (type) => {
+    expect(networkFileSystem(type)).toBe(null)
+  })
+})

@@ -4,9 +4,10 @@ import { type Clock, type Random, systemClock } from './core/clock.ts'
 import { type Config, type ConfigInput, type ConfigSources, loadConfig, resolveConfig } from './core/config.ts'
 import { defaults } from './core/defaults.ts'
 import { Dispatcher, type DispatchRequest, rawJob } from './core/dispatch.ts'
+import { type DurationInput, parseDuration } from './core/duration.ts'
 import { KhepriError } from './core/errors.ts'
 import { EventBus } from './core/events.ts'
-import type { Job, JobDefinition } from './core/job.ts'
+import type { Job, JobDefinition, JobTerms } from './core/job.ts'
 import { jsonTextOf } from './core/json-value.ts'
 import { version } from './core/package.ts'
 import { processIdentity } from './core/process-identity.ts'
@@ -16,8 +17,6 @@ import type { Migration, Migrations } from './core/store/migrations.ts'
 import type { StoreOptions } from './core/store/options.ts'
 import type { Due, Enqueued, Filter, NewJob, Store } from './core/store/store.ts'
 import { checkUnique, parseMoment, parseTerms, type Terms } from './core/terms.ts'
-import { type DurationInput, parseDuration } from './core/duration.ts'
-import type { JobTerms } from './core/job.ts'
 import { Worker, type WorkHandle, type WorkOptions } from './core/worker.ts'
 
 /** What an installation can be given besides its configuration. */
@@ -40,20 +39,26 @@ export interface DispatchOptions extends JobTerms {
 }
 
 /** The payload that a registered value takes: from its definition, its class or its function. */
-export type PayloadOf<Value> = Value extends JobDefinition<infer Payload>
-  ? Payload
-  : Value extends abstract new (...parameters: never[]) => infer Instance
-    ? Omit<Instance, keyof Job>
-    : Value extends (payload: infer Payload, ...rest: never[]) => unknown
-      ? Payload
-      : unknown
+export type PayloadOf<Value> =
+  Value extends JobDefinition<infer Payload>
+    ? Payload
+    : Value extends abstract new (
+          ...parameters: never[]
+        ) => infer Instance
+      ? Omit<Instance, keyof Job>
+      : Value extends (payload: infer Payload, ...rest: never[]) => unknown
+        ? Payload
+        : unknown
 
 /** Jobs by name, as far as the configuration says it in its types. */
 type JobMap = Readonly<Record<string, unknown>>
 
 /** One job of a `dispatchMany`. */
 export type ManyEntry<Jobs extends JobMap> = {
-  readonly [Name in keyof Jobs & string]: { readonly job: Name; readonly payload: PayloadOf<Jobs[Name]> } & DispatchOptions
+  readonly [Name in keyof Jobs & string]: {
+    readonly job: Name
+    readonly payload: PayloadOf<Jobs[Name]>
+  } & DispatchOptions
 }[keyof Jobs & string]
 
 /**
@@ -91,7 +96,11 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   }
 
   /** Puts one job in; resolves when it is committed. */
-  async dispatch<Name extends keyof Jobs & string>(job: Name, payload: PayloadOf<Jobs[Name]>, options: DispatchOptions = {}): Promise<Enqueued> {
+  async dispatch<Name extends keyof Jobs & string>(
+    job: Name,
+    payload: PayloadOf<Jobs[Name]>,
+    options: DispatchOptions = {},
+  ): Promise<Enqueued> {
     const [enqueued] = await this.enqueue([await this.#prepare(job, payload, options)])
     return enqueued as Enqueued
   }
@@ -100,16 +109,24 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   async dispatchMany(jobs: readonly ManyEntry<Jobs>[]): Promise<readonly Enqueued[]> {
     const rows: NewJob[] = []
     for (const entry of jobs) {
-      const { job, payload, ...options } = entry as DispatchOptions & { readonly job: string; readonly payload: unknown }
+      const { job, payload, ...options } = entry as DispatchOptions & {
+        readonly job: string
+        readonly payload: unknown
+      }
       rows.push(await this.#prepare(job, payload, options))
     }
     return this.enqueue(rows)
   }
 
   /** Puts an encoded envelope in as it is: what `failed` and events of another installation hold. */
-  async pushRaw(envelope: string, options: Pick<DispatchOptions, 'queue' | 'priority' | 'delay' | 'at'> = {}): Promise<Enqueued> {
+  async pushRaw(
+    envelope: string,
+    options: Pick<DispatchOptions, 'queue' | 'priority' | 'delay' | 'at'> = {},
+  ): Promise<Enqueued> {
     const { queue = this.config.queue, priority = defaults.priority } = parseTerms(options, '')
-    const [enqueued] = await this.enqueue([rawJob(envelope, { queue, priority, due: dueOf(options) ?? { delayMs: 0 } })])
+    const [enqueued] = await this.enqueue([
+      rawJob(envelope, { queue, priority, due: dueOf(options) ?? { delayMs: 0 } }),
+    ])
     return enqueued as Enqueued
   }
 
@@ -119,7 +136,15 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     const complete = await this.#complete(options, registry)
     const { clock = systemClock, random = Math.random, startBeat = beatInLoop } = this.#parts
     const profile = { ...processIdentity(), version: version() }
-    const worker = await Worker.start(complete, { store: await this.store(), registry, events: this.events, clock, random, startBeat, profile })
+    const worker = await Worker.start(complete, {
+      store: await this.store(),
+      registry,
+      events: this.events,
+      clock,
+      random,
+      startBeat,
+      profile,
+    })
     this.#workers.add(worker)
     const forget = (): boolean => this.#workers.delete(worker)
     worker.finished.then(forget, forget)
@@ -133,7 +158,12 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   /** What turns requests into rows; its jobs' modules are imported as they are named. */
   async dispatcher({ allowUnknown = false }: { readonly allowUnknown?: boolean } = {}): Promise<Dispatcher> {
-    return new Dispatcher({ registry: await this.registry(), config: this.config, clock: this.#parts.clock ?? systemClock, allowUnknown })
+    return new Dispatcher({
+      registry: await this.registry(),
+      config: this.config,
+      clock: this.#parts.clock ?? systemClock,
+      allowUnknown,
+    })
   }
 
   registry(): Promise<Registry> {
@@ -164,7 +194,8 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     await Promise.allSettled(workers.map(({ finished }) => finished))
     const open = [this.#store, this.#admin, this.#migrations].filter((each) => each !== null)
     this.#store = this.#admin = this.#migrations = null
-    for (const each of await Promise.allSettled<{ close(): Promise<void> }>(open)) if (each.status === 'fulfilled') await each.value.close()
+    for (const each of await Promise.allSettled<{ close(): Promise<void> }>(open))
+      if (each.status === 'fulfilled') await each.value.close()
   }
 
   async #prepare(job: string, payload: unknown, options: DispatchOptions): Promise<NewJob> {
@@ -234,7 +265,10 @@ export class Khepri<Jobs extends JobMap = JobMap> {
       case 'sqlite':
         return (await import('./core/store/sqlite/migrate.ts')).openSqliteMigrations(database.path, this.#storeOptions)
       case 'postgres':
-        return (await import('./core/store/postgres/migrate.ts')).openPostgresMigrations(database.url, this.#storeOptions)
+        return (await import('./core/store/postgres/migrate.ts')).openPostgresMigrations(
+          database.url,
+          this.#storeOptions,
+        )
       case 'memory':
         throw new KhepriError('USAGE', 'the memory store has no schema to migrate')
     }
@@ -263,7 +297,12 @@ export function createKhepri<const Jobs extends JobMap = JobMap>(
   config: Omit<ConfigInput, 'jobs'> & { readonly jobs?: Jobs | ConfigInput['jobs'] },
   parts: AppParts = {},
 ): Khepri<Jobs> {
-  const resolved = resolveConfig(config as ConfigInput, { root: parts.root ?? process.cwd(), file: null, env: {}, flags: {} })
+  const resolved = resolveConfig(config as ConfigInput, {
+    root: parts.root ?? process.cwd(),
+    file: null,
+    env: {},
+    flags: {},
+  })
   return new Khepri<Jobs>(resolved, parts)
 }
 

@@ -117,7 +117,9 @@ export abstract class KhepriCommand {
   protected app(): Promise<Khepri> {
     const { config, database } = this.#flags ?? {}
     const flags = { ...(config !== undefined && { config }), ...(database !== undefined && { database }) }
-    this.#app ??= import('../app.ts').then(({ Khepri }) => Khepri.load({ cwd: process.cwd(), flags, env: process.env }))
+    this.#app ??= import('../app.ts').then(({ Khepri }) =>
+      Khepri.load({ cwd: workingDirectory(), flags, env: process.env }),
+    )
     return this.#app
   }
 
@@ -190,6 +192,18 @@ export abstract class KhepriCommand {
     } catch (error) {
       this.report(error)
     }
+  }
+}
+
+/** Throws CONFIG_MISSING where the folder in which khepri was started has been removed. */
+function workingDirectory(): string {
+  try {
+    return process.cwd()
+  } catch (cause) {
+    throw new KhepriError('CONFIG_MISSING', 'the working directory does not exist any more', {
+      fix: 'change to a folder that exists',
+      cause,
+    })
   }
 }
 

@@ -11,7 +11,7 @@ import { count } from './words.ts'
 const mostAtOnce = 100_000
 
 /** So many ids are remembered for printing; of more only the count is told. */
-export const mostIds = 999
+const mostIds = 999
 
 export interface BulkOptions {
   readonly inputs: Inputs
@@ -31,7 +31,7 @@ export interface BulkOutcome {
   readonly duplicates: readonly JobId[]
   /** In the order of the input; null where there are too many to be told. */
   readonly ids: readonly JobId[] | null
-  /** The first job, to be named where it is the only one. */
+  /** The first job that was put in, to be named where it is the only one. */
   readonly first: NewJob | null
 }
 
@@ -158,7 +158,7 @@ class Tally {
   #last: JsonItem | null = null
 
   add(rows: readonly NewJob[], enqueued: readonly Enqueued[], last: JsonItem | null): void {
-    this.#first ??= rows[0] ?? null
+    this.#first ??= rows.find((_, index) => enqueued[index]?.duplicate === false) ?? null
     this.written += rows.length
     for (const { id, duplicate } of enqueued) if (duplicate) this.#duplicates.push(id)
     this.#ids = this.#ids === null || this.written > mostIds ? null : [...this.#ids, ...enqueued.map(({ id }) => id)]

@@ -2,6 +2,7 @@ import { systemClock } from '../core/clock.ts'
 import { formatDuration } from '../core/duration.ts'
 import type { NewJob } from '../core/store/store.ts'
 import type { BulkOutcome } from './bulk-dispatch.ts'
+import { elapsed } from './elapsed.ts'
 import type { Output } from './output.ts'
 import type { Rejects } from './rejects.ts'
 import { count } from './words.ts'
@@ -33,9 +34,23 @@ export class DispatchReport {
     const ids = facts.isStream ? null : outcome.ids
     if (this.#output.mode === 'json') return this.#document({ ...outcome, ids }, facts, ms)
     if (ids !== null && ids.length > 0) await this.#output.print(ids.join('\n'))
+    const rest = `${duplicatesText(outcome)}${rejectedText(facts.rejects, facts.areSeveral)}`
     this.#output.say(
-      `${ids === null ? amount(outcome, ms) : invitation(outcome)}${duplicatesText(outcome)}${rejectedText(facts.rejects, facts.areSeveral)}`,
+      ids === null ? `${amount(outcome, ms)}${rest}` : `${this.#whatWasDone(outcome)}${rest}${invitation(outcome)}`,
     )
+  }
+
+  /** "Dispatched send-welcome on default" */
+  #whatWasDone({ dispatched, first }: BulkOutcome): string {
+    if (dispatched === 0) return 'Dispatched nothing'
+    return dispatched === 1 && first !== null
+      ? `Dispatched ${first.job} on ${first.queue}${this.#dueText(first)}`
+      : `Dispatched ${count(dispatched, 'job')}`
+  }
+
+  #dueText({ due }: NewJob): string {
+    if ('at' in due) return `, due at ${this.#output.moment(due.at)}`
+    return due.delayMs === 0 ? '' : `, due in ${formatDuration(due.delayMs)}`
   }
 
   #document({ dispatched, duplicates, ids }: BulkOutcome, { rejects }: DispatchFacts, ms: number): Promise<void> {
@@ -49,22 +64,12 @@ const countedFrom = 1_000
 function amount({ dispatched }: BulkOutcome, ms: number): string {
   const rate =
     dispatched < countedFrom ? '' : ` (${Math.round((dispatched * 1_000) / Math.max(ms, 1)).toLocaleString('en-US')}/s)`
-  return `Dispatched ${count(dispatched, 'job')} in ${shortDuration(ms)}${rate}`
+  return `Dispatched ${count(dispatched, 'job')} in ${elapsed(ms)}${rate}`
 }
 
-const shortDuration = (ms: number): string =>
-  ms >= 1_000 && ms < 60_000 ? `${(ms / 1_000).toFixed(1)}s` : formatDuration(ms)
-
-/** "Dispatched send-welcome on default. Run it: khepri work" */
-function invitation({ dispatched, first }: BulkOutcome): string {
-  if (dispatched === 1 && first !== null)
-    return `Dispatched ${first.job} on ${first.queue}${dueText(first)}. Run it: khepri work`
-  return dispatched === 0 ? 'Dispatched nothing' : `Dispatched ${count(dispatched, 'job')}. Run them: khepri work`
-}
-
-function dueText({ due }: NewJob): string {
-  if ('at' in due) return `, due at ${new Date(due.at).toISOString()}`
-  return due.delayMs === 0 ? '' : `, due in ${formatDuration(due.delayMs)}`
+function invitation({ dispatched }: BulkOutcome): string {
+  if (dispatched === 0) return ''
+  return dispatched === 1 ? '. Run it: khepri work' : '. Run them: khepri work'
 }
 
 function duplicatesText({ duplicates }: BulkOutcome): string {

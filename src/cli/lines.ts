@@ -1,6 +1,7 @@
 import { formatDuration } from '../core/duration.ts'
 import type { ErrorFacts, Events, JobFacts } from '../core/events.ts'
 import { oneLine } from '../core/text.ts'
+import { elapsed } from './elapsed.ts'
 import { jsonText } from './output.ts'
 import { count } from './words.ts'
 
@@ -29,7 +30,7 @@ interface Common {
 }
 
 /** A line about one attempt: a verb, and what people and programs read after it. */
-export interface JobLine<Event> extends Common {
+interface JobLine<Event> extends Common {
   readonly verb: string
   /** What follows the verb at a terminal, in parts. */
   readonly words?: (event: Event) => readonly string[]
@@ -188,12 +189,7 @@ const causes: Readonly<Partial<Record<Events['worker.draining']['reason'], strin
 }
 
 function summary({ done, retried, failed, ms }: Events['worker.stopped']): string {
-  return `stopped: ${done} done, ${retried} retried, ${failed} failed in ${formatSeconds(ms)}`
-}
-
-/** "2.4s" below a minute, then as durations are written everywhere. */
-function formatSeconds(ms: number): string {
-  return ms >= 1_000 && ms < 60_000 ? `${(ms / 1_000).toFixed(1)}s` : formatDuration(ms)
+  return `stopped: ${done} done, ${retried} retried, ${failed} failed in ${elapsed(ms)}`
 }
 
 /** One event, ready to be written in any form. */

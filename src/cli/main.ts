@@ -18,6 +18,8 @@ const lingerMs = 100
 export async function main(argv: readonly string[]): Promise<void> {
   // Until it has ended, whatever ends the process ends it badly: an empty event loop must not pass for success.
   process.exitCode = exits.bug
+  // Where the reader of stderr has gone, nobody is left to be told.
+  process.stderr.on('error', () => {})
   const stdout = new Stdout()
   process.exitCode = await exitCodeFor(argv, stdout)
   await stdout.flush()

@@ -29,7 +29,7 @@ export interface Listing<Row> {
 const pieceLength = 65_536
 
 /** Cleans a text of several lines: nothing foreign that a terminal would obey is left in it but line ends and TABs. */
-export const printable = (text: string): string => text.replaceAll(/[^\n\t]+/g, oneLine)
+const printable = (text: string): string => text.replaceAll(/[^\n\t]+/g, oneLine)
 
 /** Where a command's results, prose and errors go, and how they look. Only khepri's own escape codes leave through it. */
 export class Output {

@@ -101,7 +101,7 @@ async function hint(admin: Admin, by: 'queue' | 'job', word: string): Promise<st
 }
 
 /** Jobs put back or deleted in one transaction: bounds how long it holds the store. */
-export const chunkSize = 1_000
+const chunkSize = 1_000
 
 /** The parts of a list, each of at most `chunkSize`. */
 export function* inChunks<Item>(items: readonly Item[]): Generator<readonly Item[]> {

@@ -318,12 +318,12 @@ function killedBy({ crashes, suspect }: Reservation, maxCrashes: number): Worker
 }
 
 /** A job whose name no handler is registered under. */
-export class UnknownJob extends Error {
+class UnknownJob extends Error {
   override readonly name = 'UnknownJob'
 }
 
 /** A job that took its workers down too often. */
-export class WorkerKilled extends Error {
+class WorkerKilled extends Error {
   override readonly name = 'WorkerKilled'
 }
 

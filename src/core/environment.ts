@@ -19,6 +19,7 @@ const workFlags: Readonly<Record<string, string>> = {
   'max-jobs': 'stop after so many jobs',
   'max-time': 'stop after so long',
   sleep: 'the longest wait between two looks at an idle queue',
+  rest: 'how long a slot rests after each job',
   'drain-timeout': 'how long a drain waits',
   timeout: 'bounds an attempt of jobs without their own',
   tries: 'tries of jobs without their own',

@@ -210,6 +210,13 @@ describe('stdout', () => {
     expect(stderr).toBe('exit 0\n')
   })
 
+  it('and stderr whose reader has gone do not make a failure of a success', async () => {
+    using project = await migratedProject()
+    // Begins once the pipe is broken, and tells the exit code elsewhere.
+    const shell = 'trap "" PIPE; { while echo; do :; done 2>/dev/null; "$@"; echo "exit $?" >&3; } 3>&2 2>&1 | true'
+    expect(await project.khepri(['failed'], { shell })).toMatchObject({ stderr: 'exit 0\n' })
+  })
+
   it.skipIf(!statSync('/dev/full', { throwIfNoEntry: false }))('on a full disk is 74', async () => {
     using project = await migratedProject()
     insertFailures(project, 1)

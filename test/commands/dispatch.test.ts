@@ -246,7 +246,7 @@ describe('files', () => {
     expect(await dispatch(made, 'mixed.ndjson', '--skip-invalid')).toMatchObject({
       code: 1,
       stdout: '1\n2\n',
-      stderr: 'Dispatched 2 jobs. Run them: khepri work; 2 lines rejected (first: line 2, unknown job "nobody")\n',
+      stderr: 'Dispatched 2 jobs; 2 lines rejected (first: line 2, unknown job "nobody"). Run them: khepri work\n',
     })
   })
 })

@@ -38,7 +38,7 @@ it.skipIf(!hasScript)(
     )
     expect(shown.find((line) => line.includes('RETRY'))).toMatch(
       new RegExp(
-        `^${time} {2}3 {8}resize-image {2}high {5}try 1/5 \\.{16} +\\d+ms {2}RETRY in 10s {2}in/7\\.png: no such file$`,
+        `^${time} {2}3 {8}resize-image {2}high {5}try 1/5 \\.{16} +\\d+ms {2}RETRY in 10s {2}in/7\\.png: no such fi…$`,
       ),
     )
     expect(shown).toContain('half a line')

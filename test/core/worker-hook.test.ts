@@ -75,19 +75,23 @@ it('NonRetryable and a spent crash limit call the hook too', async () => {
 })
 
 it('the hook does not run for poison, not even where only the schema refused, and cannot for unknown jobs', async () => {
-  const refuse = {
-    '~standard': { version: 1 as const, vendor: 'test', validate: () => ({ issues: [{ message: 'no' }] }) },
-  }
-  const failed = (): never => expect.unreachable()
+  // A schema that would accept at a second look: nobody may take one.
+  let looks = 0
+  const validate = () => (++looks === 1 ? { issues: [{ message: 'no' }] } : { value: 1 })
+  const schema = { '~standard': { version: 1 as const, vendor: 'test', validate } }
+  const calls: unknown[] = []
+  const failed = (error: unknown): void => void calls.push(error)
   const shop = await Workshop.open({
     note: { handle: boom, failed },
-    strict: { schema: refuse as never, handle: boom, failed },
+    strict: { schema: schema as never, handle: boom, failed },
   })
   await shop.add('note', { text: '{}' })
   await shop.add('strict')
   await shop.add('unknown')
   expect(await shop.workUntilEmpty()).toMatchObject({ failed: 3 })
-  expect(shop.all('hook.failed')).toEqual([])
+  expect(shop.all('job.failed').map(({ reason }) => reason)).toEqual(['poison', 'poison', 'unknown'])
+  expect(calls).toEqual([])
+  expect(looks).toBe(1)
 })
 
 it('a hook that throws is told of and changes nothing', async () => {

@@ -348,6 +348,22 @@ it('a worker whose new row cannot be written takes nothing until it is', async (
   await shop.drain(second)
 })
 
+it('a worker that was declared dead out of the blue takes nothing either before its new row is written', async () => {
+  const shop = await Workshop.open({ note: () => {} })
+  const store = new FaultyStore(shop.store)
+  const worker = await shop.work({}, store)
+  // Its own beats are good, so it does not count itself as silent: the clock of the store jumped, say.
+  for (const row of shop.state.workers.values()) row.death = { at: shop.clock.now(), verdict: 'free' }
+  store.beatFault = ({ kind }) => (kind === 'joining' ? 'unreachable' : 'none')
+  await shop.clock.advance(10_000)
+  await shop.add('note')
+  await shop.clock.advance(25_000)
+  expect(shop.all('job.started')).toEqual([])
+  store.mend()
+  await shop.clock.advance(15_000)
+  expect(await shop.drain(worker)).toMatchObject({ done: 1 })
+})
+
 it('a worker takes nothing more once it has been silent for a lease, and goes on when a beat comes through', async () => {
   const shop = await Workshop.open({ note: () => {} })
   const store = new FaultyStore(shop.store)

@@ -241,9 +241,10 @@ export class Installation implements AsyncDisposable {
     this.project.write('mended', '')
   }
 
-  /** Looks into the database itself. */
-  async ask(query: string): Promise<readonly Record<string, unknown>[]> {
-    return this.url === null ? this.sqlite((db) => db.prepare<[], Record<string, unknown>>(query).all()) : ask(this.url, query)
+  /** Looks into the database itself, or changes it behind khepri's back. */
+  async ask(query: string, parameters: readonly (string | number)[] = []): Promise<readonly Record<string, unknown>[]> {
+    if (this.url === null) return this.sqlite((db) => askSqlite(db, query, parameters))
+    return ask(this.url, query.replaceAll('?', numbered()), parameters)
   }
 
   /** Reads or changes the SQLite file on a connection of its own. */
@@ -260,4 +261,17 @@ export class Installation implements AsyncDisposable {
     this.project[Symbol.dispose]()
     await this.#drop()
   }
+}
+
+function askSqlite(db: Database.Database, query: string, parameters: readonly unknown[]): Record<string, unknown>[] {
+  const statement = db.prepare<unknown[], Record<string, unknown>>(query)
+  if (statement.reader) return statement.all(...parameters)
+  statement.run(...parameters)
+  return []
+}
+
+/** The names of parameters on Postgres, one after the other: $1, $2. */
+function numbered(): () => string {
+  let count = 0
+  return () => `$${++count}`
 }

@@ -57,10 +57,14 @@ export async function command(url: string, text: string): Promise<void> {
 }
 
 /** Runs one statement on a connection of its own and answers its rows. */
-export async function ask(url: string, text: string): Promise<readonly Record<string, unknown>[]> {
+export async function ask(
+  url: string,
+  text: string,
+  parameters: readonly (string | number)[] = [],
+): Promise<readonly Record<string, unknown>[]> {
   const client = postgres(url, { max: 1, onnotice: () => {} })
   try {
-    return [...(await client.unsafe(text))]
+    return [...(await client.unsafe(text, [...parameters]))]
   } finally {
     await client.end({ timeout: 5 })
   }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { KhepriError } from '../errors.ts'
+import { packageRoot } from '../package.ts'
 import type { Migration, MigrationStatus } from './migrations.ts'
 import type { TableNames } from './names.ts'
 
@@ -130,26 +130,6 @@ function createdNames(migration: Migration): string[] {
   return statementsOf(migration).flatMap((statement) => created.exec(statement)?.[1] ?? [])
 }
 
-let root: string | undefined
-
 function folderOf(dialect: Dialect): string {
-  root ??= packageRoot(dirname(fileURLToPath(import.meta.url)))
-  return join(root, 'drizzle', dialect)
-}
-
-/** Walks up to khepri's own package.json: this file runs from src/ as well as from a bundle in dist/. */
-function packageRoot(folder: string): string {
-  if (isPackageRoot(folder)) return folder
-  const parent = dirname(folder)
-  if (parent === folder)
-    throw new KhepriError('BUG', 'the migrations are not beside the code: no package.json of khepri')
-  return packageRoot(parent)
-}
-
-function isPackageRoot(folder: string): boolean {
-  try {
-    return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).name === 'khepri'
-  } catch {
-    return false
-  }
+  return join(packageRoot(), 'drizzle', dialect)
 }

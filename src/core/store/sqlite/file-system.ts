@@ -49,14 +49,18 @@ export function refuseUnusable(path: string, label: string): void {
   const folder = dirname(path)
   if (!existsSync(folder))
     throw new KhepriError('STORE_UNREACHABLE', `the folder of ${label} does not exist`, { fix: `mkdir -p ${folder}` })
-  if (!existsSync(path)) return
+  if (!existsSync(path)) return requireAccess(folder, `the folder of ${label}`)
   if (statSync(path).isDirectory())
     throw new KhepriError('STORE_UNREACHABLE', `${label} is a folder`, { fix: 'name a file in the database setting' })
+  requireAccess(path, label)
+}
+
+function requireAccess(path: string, shown: string): void {
   try {
     accessSync(path, constants.R_OK | constants.W_OK)
   } catch (cause) {
-    throw new KhepriError('STORE_DENIED', `${label} cannot be read and written by this user`, {
-      fix: 'check the rights of the file',
+    throw new KhepriError('STORE_DENIED', `${shown} cannot be read and written by this user`, {
+      fix: `check the rights of ${path}`,
       cause,
     })
   }

@@ -17,7 +17,8 @@ import type { Migration, Migrations } from './core/store/migrations.ts'
 import type { StoreOptions } from './core/store/options.ts'
 import type { Due, Enqueued, Filter, NewJob, Store } from './core/store/store.ts'
 import { checkUnique, parseMoment, parseTerms, type Terms } from './core/terms.ts'
-import { Worker, type WorkHandle, type WorkOptions } from './core/worker.ts'
+import type { WorkHandle, WorkOptions } from './core/work.ts'
+import { Worker } from './core/worker.ts'
 
 /** What an installation can be given besides its configuration. */
 export interface AppParts {
@@ -227,6 +228,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
       backoff: config.backoff,
       retryAfterMs: config.retryAfterMs,
       unknownJobs: config.unknownJobs,
+      maxPayloadBytes: config.maxPayloadBytes,
       keepDoneMs: config.keepDoneMs,
       name: `${hostname()}-${process.pid}`,
       only: null,

@@ -22,4 +22,4 @@ export {
 } from './core/job.ts'
 export type { Admin, FailedFilter, FailedJob } from './core/store/admin.ts'
 export type { Enqueued, Store } from './core/store/store.ts'
-export type { WorkHandle, WorkOptions } from './core/worker.ts'
+export type { WorkHandle, WorkOptions } from './core/work.ts'

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../core/clock.ts'
 import type { Admin } from '../core/store/admin.ts'
-import type { WorkCounts } from '../core/worker.ts'
+import type { WorkCounts } from '../core/work.ts'
 
 export interface FooterOptions {
   readonly counts: () => WorkCounts

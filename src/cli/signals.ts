@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../core/clock.ts'
 import { defaults } from '../core/defaults.ts'
-import type { WorkHandle } from '../core/worker.ts'
+import type { WorkHandle } from '../core/work.ts'
 
 /** Where signals and uncaught errors come from: the process. */
 export interface SignalSource {

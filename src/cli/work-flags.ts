@@ -1,6 +1,6 @@
 import { parse } from '@oclif/core/parser'
 import { isKhepriError, KhepriError } from '../core/errors.ts'
-import type { WorkOptions } from '../core/worker.ts'
+import type { WorkOptions } from '../core/work.ts'
 import type { ValuesOf } from './base-command.ts'
 import { backoffFlag, choiceFlag, countFlag, durationFlag, Flags, nameFlag, namesFlag, queueListFlag } from './flags.ts'
 import { logLevels } from './lines.ts'

@@ -23,6 +23,8 @@ export interface AttemptSetting {
   readonly tries: number
   readonly backoff: Backoff
   readonly timeoutMs: number | null
+  /** What the largest payload may have; a row that was not dispatched may hold anything. */
+  readonly maxPayloadBytes: number
   /** Aborts when the worker waits for nothing any more, failed() hooks included. */
   readonly gaveUp: AbortSignal
   /** The handler ignored its signal past the grace. */
@@ -190,6 +192,7 @@ export class Attempt {
   async #prepare(): Promise<Outcome | null> {
     const { job, envelope } = this.reservation
     try {
+      requireSize(envelope, this.#setting.maxPayloadBytes)
       this.#envelope = decodeEnvelope(envelope, job)
     } catch (error) {
       return { kind: 'refused', reason: 'poison', error }
@@ -301,6 +304,17 @@ export class Attempt {
       gaveUp.removeEventListener('abort', interrupt)
     }
   }
+}
+
+/** Refuses an envelope, before anybody parses it, that no dispatch under this limit can have written. */
+function requireSize(envelope: string, maxPayloadBytes: number): void {
+  const most = maxPayloadBytes + defaults.envelopeRoomBytes
+  // A character is at most three bytes of UTF-8, so short texts need no counting.
+  const bytes = envelope.length * 3 > most ? Buffer.byteLength(envelope) : 0
+  if (bytes > most)
+    throw new Poison(
+      `the envelope has ${bytes.toLocaleString('en')} bytes, maxPayload allows ${maxPayloadBytes.toLocaleString('en')} for its payload`,
+    )
 }
 
 function brokenMessage(source: string, error: unknown): string {

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from './clock.ts'
+import type { WorkerId } from './store/store.ts'
 
 /** Shows that a worker lives, until stopped. */
 export interface Beating {
@@ -8,11 +9,26 @@ export interface Beating {
   stop(): Promise<void>
 }
 
+/** What a beat tells. */
+export interface BeatState {
+  readonly worker: WorkerId
+  readonly kind: 'working' | 'draining'
+}
+
+/** A beat that was sent from elsewhere. `sentAt`: by the monotonic clock of this process. */
+export type HeardBeat =
+  | { readonly worker: WorkerId; readonly known: boolean; readonly sentAt: number }
+  | { readonly error: unknown }
+
 export interface BeatOptions {
   readonly clock: Clock
   readonly everyMs: number
-  /** Sends one beat; it handles its own errors. */
+  /** Sends one beat from here; it handles its own errors. */
   readonly beat: () => Promise<void>
+  /** What a beat that is sent from elsewhere must tell. */
+  readonly state: () => BeatState
+  /** Takes in what became of it. */
+  readonly heard: (beat: HeardBeat) => void
 }
 
 /** How beats are driven; a parameter of the worker, so that a thread or a simulator can take over. */
@@ -21,13 +37,14 @@ export type StartBeat = (options: BeatOptions) => Beating
 /** Beats from this event loop: one at a time, the next one interval after the last one's end. */
 export const beatInLoop: StartBeat = (options) => new LoopBeating(options)
 
-class LoopBeating implements Beating {
-  readonly #options: BeatOptions
+/** Beats from this event loop, which can be suspended while somebody else does it. */
+export class LoopBeating implements Beating {
+  readonly #options: Pick<BeatOptions, 'clock' | 'everyMs' | 'beat'>
   #timer: Timer
   #underWay: Promise<void> = Promise.resolve()
   #isStopped = false
 
-  constructor(options: BeatOptions) {
+  constructor(options: Pick<BeatOptions, 'clock' | 'everyMs' | 'beat'>) {
     this.#options = options
     this.#timer = this.#arm()
   }

@@ -24,6 +24,8 @@ export const defaults = Object.freeze({
   /** Bound of a failed() hook whose job has no timeout. */
   hookMs: 30_000,
   maxPayloadBytes: 1024 * 1024,
+  /** Room in an envelope beside its payload: names of 255 characters, a backoff of many delays. */
+  envelopeRoomBytes: 64 * 1024,
   /** Levels of arrays and objects in a payload: JSON.stringify and recursive validators fail far above it. */
   maxDepth: 1_000,
   /** Envelopes in one reservation: bounds the memory of a worker. */

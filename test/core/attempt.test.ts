@@ -40,6 +40,7 @@ async function anAttempt(
       tries: 2,
       backoff: { kind: 'none' },
       timeoutMs: null,
+      maxPayloadBytes: 1024 * 1024,
       gaveUp: new AbortController().signal,
     },
     onStuck: () => stuck.push(attempt),

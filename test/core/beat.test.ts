@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { beatInLoop } from '../../src/core/beat.ts'
+import { LoopBeating } from '../../src/core/beat.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
 
 /** Beats every 10 s that end when the test says so; `sent` are the moments at which they were sent. */
@@ -13,7 +13,7 @@ function beatsHeldOpen() {
     open.push(resolve)
     return promise
   }
-  const beating = beatInLoop({ clock, everyMs: 10_000, beat })
+  const beating = new LoopBeating({ clock, everyMs: 10_000, beat })
   return { clock, sent, beating, answer: () => open.shift()?.() }
 }
 

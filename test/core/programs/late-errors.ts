@@ -63,6 +63,7 @@ const worker = await Worker.start(
       backoff: { kind: 'none' },
     },
     ...{ retryAfterMs: 90_000, unknownJobs: 'fail', keepDoneMs: null, name: 'alpha', only: null, except: [] },
+    maxPayloadBytes: 1024 * 1024,
   },
   {
     store,

@@ -9,7 +9,8 @@ import { Registry } from '../../../src/core/registry.ts'
 import type { MemoryState } from '../../../src/core/store/memory/state.ts'
 import { openMemoryStore } from '../../../src/core/store/memory/store.ts'
 import type { AttemptRecord, Due, JobId, Store } from '../../../src/core/store/store.ts'
-import { Worker, type WorkOptions } from '../../../src/core/worker.ts'
+import type { WorkOptions } from '../../../src/core/work.ts'
+import { Worker } from '../../../src/core/worker.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 
 /** Jobs by name: a handler, a whole definition, or what `brokenModule` and `module` make. */
@@ -40,6 +41,7 @@ const usual: WorkOptions = {
   backoff: { kind: 'exponential', baseMs: 1_000, maxMs: 3_600_000, jitter: false },
   retryAfterMs: 90_000,
   unknownJobs: 'fail',
+  maxPayloadBytes: 1024 * 1024,
   keepDoneMs: null,
   name: 'alpha',
   only: null,

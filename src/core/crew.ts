@@ -1,0 +1,109 @@
+import { Attempt, type AttemptSetting } from './attempt.ts'
+import type { EventBus } from './events.ts'
+import type { Outcome } from './policy.ts'
+import type { JobId, Reservation } from './store/store.ts'
+import { describeError } from './text.ts'
+
+/** What a crew tells its worker. */
+export interface CrewOwner {
+  /** It is clear how an attempt ended. */
+  judge(attempt: Attempt, outcome: Outcome): void
+  /** A handler has come back: its slot is free. */
+  freed(): void
+  /** A failed() hook has ended. */
+  hookEnded(): void
+}
+
+/** The attempts that one worker is running, and the failed() hooks it still waits for. */
+export class Crew {
+  readonly #setting: AttemptSetting
+  readonly #events: EventBus
+  readonly #owner: CrewOwner
+  /** Jobs whose handlers have not returned; a stuck one stays here after it was settled. */
+  readonly #running = new Map<JobId, Attempt>()
+  /** Attempts whose outcome has not been judged: decided and judged are a microtask apart. */
+  readonly #unjudged = new Set<Attempt>()
+  readonly #hooks = new Set<Promise<void>>()
+
+  constructor(setting: AttemptSetting, owner: CrewOwner) {
+    this.#setting = setting
+    this.#events = setting.events
+    this.#owner = owner
+  }
+
+  /** Slots that are taken. */
+  get size(): number {
+    return this.#running.size
+  }
+
+  /** Jobs of which nobody knows yet how they end. */
+  get undecided(): number {
+    return this.#unjudged.size
+  }
+
+  /** failed() hooks that have not returned. */
+  get hooks(): number {
+    return this.#hooks.size
+  }
+
+  /** Slots whose handlers ignore their signal. */
+  get stuck(): number {
+    return this.#count((attempt) => attempt.isStuck)
+  }
+
+  /** A job that may have killed its worker gets no company, so that nobody else pays for it. */
+  get runsSuspect(): boolean {
+    return this.#count(({ isDecided, reservation }) => reservation.suspect && !isDecided) > 0
+  }
+
+  /** Jobs that are settled while their handlers still run here: a retry must not run beside them. */
+  get excluded(): readonly JobId[] {
+    return this.#ids((attempt) => attempt.isDecided)
+  }
+
+  /** isUnwanted: told to stop while the answer was under way, so the job goes back before it starts. */
+  begin(reservation: Reservation, isUnwanted: boolean): void {
+    const attempt = new Attempt(reservation, this.#setting)
+    this.#running.set(reservation.id, attempt)
+    this.#unjudged.add(attempt)
+    void attempt.outcome.then((outcome) => {
+      this.#unjudged.delete(attempt)
+      this.#owner.judge(attempt, outcome)
+    })
+    if (isUnwanted) attempt.interrupt()
+    void attempt.run().then(() => {
+      this.#running.delete(reservation.id)
+      this.#owner.freed()
+    })
+  }
+
+  interrupt(): void {
+    for (const attempt of this.#running.values()) attempt.interrupt()
+  }
+
+  /** What we held may run elsewhere: every job aborts, and nothing of it is written. */
+  lose(): void {
+    for (const attempt of this.#running.values()) if (!attempt.isDecided) attempt.lose()
+  }
+
+  runFailedHook(attempt: Attempt, error: unknown): void {
+    const hook = attempt
+      .runFailedHook(error)
+      .catch((thrown: unknown) => this.#events.emit('hook.failed', { ...attempt.facts, error: describeError(thrown) }))
+      .finally(() => {
+        this.#hooks.delete(hook)
+        this.#owner.hookEnded()
+      })
+    this.#hooks.add(hook)
+  }
+
+  #ids(wanted: (attempt: Attempt) => boolean): readonly JobId[] {
+    return [...this.#running.values()].filter(wanted).map(({ reservation }) => reservation.id)
+  }
+
+  #count(wanted: (attempt: Attempt) => boolean): number {
+    let count = 0
+    for (const attempt of this.#running.values()) if (wanted(attempt)) count++
+    return count
+  }
+}

@@ -1,0 +1,142 @@
+import type { Beating, HeardBeat, StartBeat } from './beat.ts'
+import type { Clock, Random } from './clock.ts'
+import type { Contact } from './contact.ts'
+import { defaults } from './defaults.ts'
+import { isKhepriError } from './errors.ts'
+import type { Store, WorkerId, WorkerProfile } from './store/store.ts'
+
+/** What a membership needs, and whom it tells. */
+export interface MembershipParts {
+  readonly store: Pick<Store, 'beat'>
+  readonly clock: Clock
+  readonly random: Random
+  readonly contact: Contact
+  readonly startBeat: StartBeat
+  readonly profile: WorkerProfile
+  /** Told at each beat, so that dying while draining costs the jobs nothing. */
+  readonly isDraining: () => boolean
+  /** A neighbour has declared us dead: what we held may run elsewhere by now. Called before we join anew. */
+  readonly onDeclaredDead: () => void
+  /** A beat has ended, well or not; a rejection counts as the beat's. */
+  readonly onBeat: () => Promise<void>
+  /** Something khepri does not expect: the worker cannot go on. */
+  readonly onFatal: (error: unknown) => void
+}
+
+/** A worker's row in the store: written when it joins, kept alive by beats, removed when it leaves. */
+export class Membership {
+  readonly everyMs: number
+  readonly #parts: MembershipParts
+  #id: WorkerId = 0
+  /** Until its row is written, what it held could never be found again; so nothing may be taken. */
+  #isRegistered = false
+  #lastBeat: number
+  #beating: Beating | null = null
+
+  constructor(parts: MembershipParts) {
+    this.#parts = parts
+    this.#lastBeat = parts.clock.monotonic()
+    this.everyMs = Math.min(parts.profile.leaseMs / 3, defaults.longestBeatMs)
+  }
+
+  /** New at each joining: 48 random bits, so that nobody can be taken for somebody else. */
+  get id(): WorkerId {
+    return this.#id
+  }
+
+  /** Others may rely on this worker being alive. */
+  get isGood(): boolean {
+    return this.#isRegistered && !this.#isSilent
+  }
+
+  /** No beat has come through for a whole lease: others may hold our jobs by now. */
+  get #isSilent(): boolean {
+    return this.#parts.clock.monotonic() - this.#lastBeat > this.#parts.profile.leaseMs
+  }
+
+  /** Writes the worker's row, under an id that nobody has seen before. */
+  async join(): Promise<void> {
+    const { store, clock, random, contact, profile } = this.#parts
+    this.#id = 1 + Math.floor(random() * (2 ** 48 - 1))
+    const sentAt = clock.monotonic()
+    await store.beat({ kind: 'joining', worker: this.#id, profile })
+    this.#isRegistered = true
+    this.#lastBeat = sentAt
+    contact.good('beat')
+  }
+
+  startBeating(): void {
+    const { clock, startBeat } = this.#parts
+    this.#beating = startBeat({
+      clock,
+      everyMs: this.everyMs,
+      beat: () => this.#beat(),
+      state: () => ({ worker: this.#id, kind: this.#kind }),
+      heard: (answer) => this.#heard(answer),
+    })
+  }
+
+  /** What a beat tells has changed. */
+  beatNow(): void {
+    this.#beating?.beatNow()
+  }
+
+  async stopBeating(): Promise<void> {
+    await this.#beating?.stop()
+  }
+
+  async leave(): Promise<void> {
+    try {
+      await this.#parts.store.beat({ kind: 'leaving', worker: this.#id })
+    } catch (error) {
+      // The row stays and grows silent; neighbours will free what it may still hold.
+      if (!isKhepriError(error)) throw error
+    }
+  }
+
+  /** Somebody else has seen that our row is gone or marked dead. */
+  async declaredDead(worker: WorkerId): Promise<void> {
+    if (worker !== this.#id || !this.#isRegistered) return
+    this.#isRegistered = false
+    this.#parts.onDeclaredDead()
+    await this.join()
+  }
+
+  get #kind(): 'working' | 'draining' {
+    return this.#parts.isDraining() ? 'draining' : 'working'
+  }
+
+  async #beat(): Promise<void> {
+    await this.#guarded(async () => {
+      if (!this.#isRegistered) return this.join()
+      const worker = this.#id
+      const sentAt = this.#parts.clock.monotonic()
+      const { known } = await this.#parts.store.beat({ kind: this.#kind, worker })
+      await this.#accept(worker, known, sentAt)
+    })
+  }
+
+  async #heard(answer: HeardBeat): Promise<void> {
+    await this.#guarded(async () => {
+      if ('error' in answer) throw answer.error
+      if (answer.worker !== this.#id) return
+      await this.#accept(answer.worker, answer.known, answer.sentAt)
+    })
+  }
+
+  async #accept(worker: WorkerId, known: boolean, sentAt: number): Promise<void> {
+    if (!known) return this.declaredDead(worker)
+    this.#lastBeat = sentAt
+    this.#parts.contact.good('beat')
+  }
+
+  async #guarded(step: () => Promise<void>): Promise<void> {
+    try {
+      await step()
+      await this.#parts.onBeat()
+    } catch (error) {
+      if (isKhepriError(error)) this.#parts.contact.lost('beat', error)
+      else this.#parts.onFatal(error)
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import type { Backoff } from './backoff.ts'
+import type { StartBeat } from './beat.ts'
+import type { Clock, Random } from './clock.ts'
+import type { DrainReason, EventBus, WorkerReport } from './events.ts'
+import type { Registry } from './registry.ts'
+import type { Filter, Store, WorkerProfile } from './store/store.ts'
+
+/** What one worker does; complete, nothing here has a default. */
+export interface WorkOptions {
+  readonly queues: Filter['queues']
+  readonly concurrency: number
+  /** The longest wait between two looks at an idle store. */
+  readonly sleepMs: number
+  /** Pause of a slot after each job. */
+  readonly restMs: number
+  readonly once: boolean
+  readonly stopWhenEmpty: boolean
+  readonly maxJobs: number | null
+  readonly maxTimeMs: number | null
+  /** How long a drain waits for running jobs before it gives them back; null: as long as they take. */
+  readonly drainTimeoutMs: number | null
+  /** For envelopes that bring none of their own. */
+  readonly timeoutMs: number | null
+  readonly tries: number
+  readonly backoff: Backoff
+  readonly retryAfterMs: number
+  readonly unknownJobs: 'fail' | 'wait'
+  /** What the largest payload may have: a row that was not dispatched may hold anything. */
+  readonly maxPayloadBytes: number
+  readonly keepDoneMs: number | null
+  readonly name: string
+  readonly only: readonly string[] | null
+  readonly except: readonly string[]
+}
+
+/** Everything a worker depends on, handed in so that the kernel runs under a simulator as it does in production. */
+export interface WorkerParts {
+  readonly store: Store
+  readonly registry: Pick<Registry, 'get' | 'names'>
+  readonly events: EventBus
+  readonly clock: Clock
+  readonly random: Random
+  readonly startBeat: StartBeat
+  readonly profile: Omit<WorkerProfile, 'leaseMs' | 'name' | 'concurrency' | 'queues'>
+}
+
+/** A running worker, as its owner sees it. */
+export interface WorkHandle {
+  readonly worker: string
+  readonly options: WorkOptions
+  /** Reserves nothing new, waits for what runs, settles, stops. Only the first reason counts. */
+  drain(reason?: DrainReason): void
+  /** Drains, and aborts what runs: after 5 s the jobs that are left are given back at no cost. */
+  abort(): void
+  /** Reserves nothing until `resume`; without effect during a drain. */
+  quiet(): void
+  resume(): void
+  /** Charges an error of the process to the job whose timer or promise threw it. False: it belongs to no job. */
+  attribute(error: unknown): boolean
+  counts(): WorkCounts
+  /** Rejects only where the worker cannot go on. */
+  readonly finished: Promise<WorkerReport>
+}
+
+export interface WorkCounts {
+  readonly running: number
+  readonly done: number
+  readonly retried: number
+  readonly failed: number
+  readonly released: number
+  readonly lost: number
+}

@@ -51,6 +51,15 @@ function keepCompiledCode() {
   } catch (_noCache) {}
 }
 
+/** Libraries ask for the home folder while they load, which throws for a user whom the system does not know. */
+function provideHome() {
+  try {
+    os.homedir()
+  } catch (_noHome) {
+    process.env.HOME = '/'
+  }
+}
+
 if (isTooOld(process.versions.node)) {
   refuse(
     `khepri needs Node.js ${needed.join('.')} or newer, and this is ${process.versions.node} (${process.execPath})`,
@@ -59,6 +68,7 @@ if (isTooOld(process.versions.node)) {
 } else if (!fs.existsSync(entry)) {
   refuse(`khepri is not built: ${path.relative(process.cwd(), entry)} is missing`, 'npm run build')
 } else {
+  provideHome()
   if (!process.env.NODE_COMPILE_CACHE) keepCompiledCode()
   require(entry).main(process.argv.slice(2))
 }

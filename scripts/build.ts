@@ -6,8 +6,12 @@ import { build } from 'rolldown'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** What the package offers: the command line and the library. What both use lands in files of its own. */
-const entries = { cli: 'src/cli/main.ts', index: 'src/index.ts' }
+/** What the package offers: the command line, the library, and the thread both start. What they share has files of its own. */
+const entries = {
+  cli: 'src/cli/main.ts',
+  index: 'src/index.ts',
+  'beat-thread-main': 'src/core/beat-thread-main.ts',
+}
 
 /** Taken from the user's node_modules: it has a native part. */
 const external = ['better-sqlite3']

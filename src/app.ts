@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
-import { beatInLoop, type StartBeat } from './core/beat.ts'
+import { beatInLoop, type StartBeat, unwatched, type Watch } from './core/beat.ts'
+import { beatInThread } from './core/beat-thread.ts'
 import { type Clock, type Random, systemClock } from './core/clock.ts'
 import { type Config, type ConfigInput, type ConfigSources, loadConfig, resolveConfig } from './core/config.ts'
 import { defaults } from './core/defaults.ts'
@@ -10,10 +11,11 @@ import { EventBus } from './core/events.ts'
 import type { Job, JobDefinition, JobTerms } from './core/job.ts'
 import { jsonTextOf } from './core/json-value.ts'
 import { version } from './core/package.ts'
-import { processIdentity } from './core/process-identity.ts'
+import { fateOf, processIdentity } from './core/process-identity.ts'
 import { Registry } from './core/registry.ts'
 import type { Admin } from './core/store/admin.ts'
 import type { Migration, Migrations } from './core/store/migrations.ts'
+import { openStore } from './core/store/open.ts'
 import type { StoreOptions } from './core/store/options.ts'
 import type { Due, Enqueued, Filter, NewJob, Store } from './core/store/store.ts'
 import { checkUnique, parseMoment, parseTerms, type Terms } from './core/terms.ts'
@@ -135,16 +137,13 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   async work(options: Partial<WorkOptions> = {}): Promise<WorkHandle> {
     const registry = await this.registry()
     const complete = await this.#complete(options, registry)
-    const { clock = systemClock, random = Math.random, startBeat = beatInLoop } = this.#parts
-    const profile = { ...processIdentity(), version: version() }
+    const { clock = systemClock, random = Math.random } = this.#parts
+    const identity = processIdentity()
     const worker = await Worker.start(complete, {
-      store: await this.store(),
-      registry,
-      events: this.events,
-      clock,
-      random,
-      startBeat,
-      profile,
+      ...{ store: await this.store(), registry, events: this.events, clock, random },
+      ...this.#beats(complete),
+      profile: { ...identity, version: version() },
+      fateOf: (neighbour) => fateOf(neighbour, identity),
     })
     this.#workers.add(worker)
     const forget = (): boolean => this.#workers.delete(worker)
@@ -230,6 +229,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
       unknownJobs: config.unknownJobs,
       maxPayloadBytes: config.maxPayloadBytes,
       keepDoneMs: config.keepDoneMs,
+      endsWhenBlocked: false,
       name: `${hostname()}-${process.pid}`,
       only: null,
       except: [],
@@ -239,14 +239,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   async #openStore(): Promise<Store> {
     const { database } = this.config
-    switch (database.kind) {
-      case 'sqlite':
-        return (await import('./core/store/sqlite/store.ts')).openSqliteStore(database.path, this.#storeOptions)
-      case 'postgres':
-        return (await import('./core/store/postgres/store.ts')).openPostgresStore(database.url, this.#storeOptions)
-      case 'memory':
-        return (await this.#openMemory()).store
-    }
+    return database.kind === 'memory' ? (await this.#openMemory()).store : openStore(database, this.#storeOptions)
   }
 
   async #openAdmin(): Promise<Admin> {
@@ -274,6 +267,22 @@ export class Khepri<Jobs extends JobMap = JobMap> {
       case 'memory':
         throw new KhepriError('USAGE', 'the memory store has no schema to migrate')
     }
+  }
+
+  /** From a thread of its own where another thread can open the database, and where nobody plays with time. */
+  #beats({ name, endsWhenBlocked }: WorkOptions): { readonly startBeat: StartBeat; readonly watch: Watch } {
+    const { database } = this.config
+    const { startBeat, clock } = this.#parts
+    if (startBeat || clock || database.kind === 'memory')
+      return { startBeat: startBeat ?? beatInLoop, watch: unwatched }
+    const { clock: _clock, random: _random, ...options } = this.#storeOptions
+    return beatInThread({
+      database,
+      options,
+      worker: name,
+      endsProcess: endsWhenBlocked,
+      onBlocked: (jobs) => this.events.emit('worker.blocked', { worker: name, jobs }),
+    })
   }
 
   #openMemory(): Promise<{ readonly store: Store; readonly admin: Admin }> {

@@ -1,3 +1,4 @@
+-- least worker: 0.1.0
 CREATE SCHEMA "$schema";
 --> statement-breakpoint
 CREATE TABLE "$schema"."$ended" (
@@ -56,4 +57,7 @@ CREATE INDEX "$ended_state" ON "$schema"."$ended" USING btree ("state","ended_at
 CREATE INDEX "$failed_failed_at" ON "$schema"."$failed" USING btree ("failed_at","id");--> statement-breakpoint
 CREATE INDEX "$jobs_ready" ON "$schema"."$jobs" USING btree ("queue","priority","available_at","id") WHERE "worker" is null;--> statement-breakpoint
 CREATE INDEX "$jobs_held" ON "$schema"."$jobs" USING btree ("worker") WHERE "worker" is not null;--> statement-breakpoint
+CREATE INDEX "$jobs_suspect" ON "$schema"."$jobs" USING btree ("queue","available_at") WHERE "suspect" = 1 and "worker" is null;--> statement-breakpoint
+CREATE INDEX "$jobs_newer" ON "$schema"."$jobs" USING btree ("queue","available_at") WHERE "version" > 1 and "worker" is null;--> statement-breakpoint
+CREATE INDEX "$jobs_cancelled" ON "$schema"."$jobs" USING btree ("cancelled_at") WHERE "cancelled_at" is not null and "worker" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "$jobs_unique" ON "$schema"."$jobs" USING btree ("unique_key") WHERE "unique_key" is not null;

@@ -1,3 +1,4 @@
+-- least worker: 0.1.0
 CREATE TABLE "$schema"."$queues" (
 	"name" text PRIMARY KEY NOT NULL,
 	"paused_at" bigint NOT NULL,
@@ -21,5 +22,6 @@ CREATE TABLE "$schema"."$workers" (
 	"started_at" bigint NOT NULL,
 	"beat_at" bigint NOT NULL,
 	"dead_at" bigint,
-	"verdict" text
+	"verdict" text,
+	"blamed" text
 );

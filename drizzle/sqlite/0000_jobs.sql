@@ -1,3 +1,4 @@
+-- least worker: 0.1.0
 CREATE TABLE `$ended` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`state` text NOT NULL,
@@ -54,4 +55,7 @@ CREATE TABLE `$jobs` (
 --> statement-breakpoint
 CREATE INDEX `$jobs_ready` ON `$jobs` (`queue`,`priority`,`available_at`,`id`) WHERE "worker" is null;--> statement-breakpoint
 CREATE INDEX `$jobs_held` ON `$jobs` (`worker`) WHERE "worker" is not null;--> statement-breakpoint
+CREATE INDEX `$jobs_suspect` ON `$jobs` (`queue`,`available_at`) WHERE "suspect" = 1 and "worker" is null;--> statement-breakpoint
+CREATE INDEX `$jobs_newer` ON `$jobs` (`queue`,`available_at`) WHERE "version" > 1 and "worker" is null;--> statement-breakpoint
+CREATE INDEX `$jobs_cancelled` ON `$jobs` (`cancelled_at`) WHERE "cancelled_at" is not null and "worker" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX `$jobs_unique` ON `$jobs` (`unique_key`) WHERE "unique_key" is not null;

@@ -1,3 +1,4 @@
+-- least worker: 0.1.0
 CREATE TABLE `$attempts` (
 	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
 	`job_id` integer NOT NULL,

@@ -1,3 +1,4 @@
+-- least worker: 0.1.0
 CREATE TABLE `$queues` (
 	`name` text PRIMARY KEY NOT NULL,
 	`paused_at` integer NOT NULL,
@@ -21,5 +22,6 @@ CREATE TABLE `$workers` (
 	`started_at` integer NOT NULL,
 	`beat_at` integer NOT NULL,
 	`dead_at` integer,
-	`verdict` text
+	`verdict` text,
+	`blamed` text
 );

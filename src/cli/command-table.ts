@@ -15,6 +15,9 @@ export const commandTable: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['failed', () => import('../commands/failed.ts')],
   ['retry', () => import('../commands/retry.ts')],
   ['flush', () => import('../commands/flush.ts')],
+  ['cancel', () => import('../commands/cancel.ts')],
+  ['status', () => import('../commands/status.ts')],
+  ['workers', () => import('../commands/workers.ts')],
   ['jobs', () => import('../commands/jobs.ts')],
 ])
 

@@ -2,6 +2,7 @@ import { formatDuration } from '../core/duration.ts'
 import { findFault, members } from '../core/json-text.ts'
 import type { FailedJob } from '../core/store/admin.ts'
 import type { AttemptRecord } from '../core/store/store.ts'
+import { printFields } from './fields.ts'
 import { jsonText, type Output } from './output.ts'
 
 /** Prints everything that is known about a failed job. */
@@ -13,13 +14,6 @@ export async function printFailedJob(
   if (output.mode === 'json') return output.stdout.write(`${documentOf(output, job, attempts)}\n`)
   await printFields(output, fieldsOf(output, job))
   for (const attempt of attempts) await printAttempt(output, attempt)
-}
-
-const title = (text: string): string => `${text}:`.padEnd(12)
-
-async function printFields(output: Output, fields: readonly (readonly [string, string])[]): Promise<void> {
-  for (const [name, value] of fields)
-    await output.print(`${title(name)}${value.replaceAll('\n', `\n${' '.repeat(12)}`)}`)
 }
 
 function fieldsOf(output: Output, job: FailedJob): readonly (readonly [string, string])[] {

@@ -116,6 +116,6 @@ export function jobId(input: string): number {
   const id = /^\d+$/.test(input) ? Number(input) : Number.NaN
   if (Number.isSafeInteger(id) && id > 0) return id
   throw new KhepriError('USAGE', `${JSON.stringify(input)} is not a job id; ids are whole numbers`, {
-    fix: 'khepri failed lists the failed jobs with their ids',
+    fix: 'khepri dispatch prints the ids of jobs, khepri failed lists those that failed',
   })
 }

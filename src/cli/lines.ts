@@ -88,6 +88,31 @@ const table: { readonly [Name in keyof Events]: Entry<Events[Name]> } = {
     stream: 'err',
     text: ({ count: dead, freed }) => `found ${count(dead, 'dead worker')}: freed ${count(freed, 'job')}`,
   },
+  'worker.busy': {
+    level: 'info',
+    weight: 'result',
+    stream: 'err',
+    text: ({ jobs }) =>
+      `still running: ${jobs.map(({ id, job, ms }) => `${id} ${job} for ${formatDuration(ms)}`).join(', ')}`,
+  },
+  'worker.blocked': {
+    level: 'error',
+    weight: 'problem',
+    stream: 'err',
+    text: ({ jobs }) => `the event loop was blocked past the timeout of job ${jobs.join(', ')}`,
+  },
+  'envelopes.newer': {
+    level: 'warn',
+    weight: 'problem',
+    stream: 'err',
+    text: () => 'jobs of a newer khepri wait here; they are left to newer workers',
+  },
+  'rows.bad': {
+    level: 'error',
+    weight: 'problem',
+    stream: 'err',
+    text: ({ jobs }) => `the database refuses to free job ${jobs.join(', ')} of a dead worker; trying again`,
+  },
   'module.broken': {
     level: 'error',
     weight: 'problem',
@@ -120,6 +145,7 @@ const table: { readonly [Name in keyof Events]: Entry<Events[Name]> } = {
     ],
     fields: ({ delayMs, why }) => ({ why, ...(delayMs === null ? {} : { in: formatDuration(delayMs) }) }),
   },
+  'job.cancelled': { level: 'info', weight: 'result', verb: 'CANCELLED' },
   'job.lost': {
     level: 'warn',
     weight: 'problem',

@@ -40,10 +40,24 @@ async function exitCodeFor(argv: readonly string[], stdout: Stdout): Promise<num
 async function run(argv: readonly string[], stdout: Stdout): Promise<number> {
   const { word, rest, asks } = readWords(argv)
   if (asks === 'version' || word === 'version') return showVersion(argv, stdout)
+  if (asks === null && word === undefined) await refuseStrangers(rest)
   if (asks === 'help' || word === undefined || word === 'help') return showHelp(argv, stdout)
   const Command = await loadCommand(word)
   if (Command === null) throw await unknownCommand(word)
   return new Command({ argv: rest, stdout }).start()
+}
+
+/** Flags alone ask for help, provided that they are flags. Throws USAGE. */
+async function refuseStrangers(words: readonly string[]): Promise<void> {
+  const flags = words.filter((word) => word.startsWith('-') && word !== '-' && word !== '--')
+  if (flags.length === 0) return
+  const [{ globalFlags }, { unknownFlag }] = await Promise.all([
+    import('./base-command.ts'),
+    import('./usage-errors.ts'),
+  ])
+  const names = Object.entries(globalFlags).flatMap(([name, { char }]) => [`--${name}`, `-${char}`])
+  const stranger = flags.find((flag) => !names.includes(flag.split('=', 1)[0] as string))
+  if (stranger !== undefined) throw unknownFlag(stranger, { command: 'help', flags: names })
 }
 
 async function showVersion(argv: readonly string[], stdout: Stdout): Promise<number> {

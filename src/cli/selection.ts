@@ -4,7 +4,7 @@ import type { Held, JobId } from '../core/store/store.ts'
 import { didYouMean } from '../core/suggest.ts'
 import { nameFlag, textFlag } from './flags.ts'
 import { parsePast } from './time.ts'
-import { count } from './words.ts'
+import { count, listed, mostNamed } from './words.ts'
 
 /** The flags that select failed jobs; all that are given must match. */
 export const filterFlags = {
@@ -53,9 +53,6 @@ export interface Selection {
   readonly missing: readonly JobId[]
 }
 
-/** As many jobs are named one by one; more are counted. */
-const mostNamed = 10
-
 /** Looks the selected jobs up. What fails later is not part of it, whatever becomes of it. */
 export async function select(admin: Admin, filter: FailedFilter): Promise<Selection> {
   const held = await admin.selectFailed(filter)
@@ -72,19 +69,27 @@ async function named(admin: Admin, held: readonly Held[]): Promise<ReadonlyMap<J
   return new Map(jobs.filter((job) => job !== null).map((job) => [job.id, job]))
 }
 
+/** What a job is called, as far as it was looked up. */
+export interface Names {
+  readonly jobs: ReadonlyMap<JobId, { readonly job: string; readonly queue: string }>
+}
+
 /** "1 job: 4 (resize-image on high)", or "12,000 jobs" where they are too many to name. */
-export function jobsText(ids: readonly JobId[], { jobs }: Selection): string {
-  const names = ids.flatMap((id) => jobs.get(id) ?? []).map(({ id, job, queue }) => `${id} (${job} on ${queue})`)
-  const all = ids.length > 0 && names.length === ids.length
-  return all ? `${count(ids.length, 'job')}: ${names.join(', ')}` : count(ids.length, 'job')
+export function jobsText(ids: readonly JobId[], names: Names): string {
+  const all = ids.length > 0 && ids.every((id) => names.jobs.has(id))
+  const counted = count(ids.length, 'job')
+  return all ? `${counted}: ${ids.map((id) => jobText(id, names)).join(', ')}` : counted
+}
+
+/** "4 (resize-image on high)", or the id alone. */
+export function jobText(id: JobId, { jobs }: Names): string {
+  const found = jobs.get(id)
+  return found === undefined ? String(id) : `${id} (${found.job} on ${found.queue})`
 }
 
 /** The error for ids that are not among the failed jobs; null where none is missing. */
 export function missingError(missing: readonly JobId[]): KhepriError | null {
-  if (missing.length === 0) return null
-  const shown = missing.slice(0, mostNamed).join(', ')
-  const rest = missing.length > mostNamed ? ` and ${count(missing.length - mostNamed, 'other')}` : ''
-  return new KhepriError('NOT_FOUND', `no failed job ${shown}${rest}`)
+  return missing.length === 0 ? null : new KhepriError('NOT_FOUND', `no failed job ${listed(missing)}`)
 }
 
 /** " on queue "hgih". Did you mean "high"?", for an empty answer to a mistyped filter. */
@@ -94,10 +99,18 @@ export async function hintFor(admin: Admin, { queue, job }: FailedFilter): Promi
 }
 
 async function hint(admin: Admin, by: 'queue' | 'job', word: string): Promise<string> {
-  const known = (await admin.failedGroups({}, by)).map(({ key }) => key)
-  return known.includes(word)
-    ? ''
-    : ` ${by === 'queue' ? 'on queue' : 'named'} ${JSON.stringify(word)}${didYouMean(word, known)}`
+  const groups = await admin.failedGroups({}, by)
+  return hintAt(
+    by,
+    word,
+    groups.map(({ key }) => key),
+  )
+}
+
+/** What was perhaps meant instead of a queue or a job that nobody knows; nothing for one that is known. */
+export function hintAt(by: 'queue' | 'job', word: string, known: readonly string[]): string {
+  if (known.includes(word)) return ''
+  return ` ${by === 'queue' ? 'on queue' : 'named'} ${JSON.stringify(word)}${didYouMean(word, known)}`
 }
 
 /** Jobs put back or deleted in one transaction: bounds how long it holds the store. */

@@ -95,6 +95,7 @@ export function workOptions(flags: WorkFlags): Partial<WorkOptions> {
     name: flags.name,
     only: flags.job,
     except: flags['except-job'],
+    endsWhenBlocked: true,
   })
 }
 

@@ -29,6 +29,8 @@ export interface AttemptSetting {
   readonly gaveUp: AbortSignal
   /** The handler ignored its signal past the grace. */
   readonly onStuck: () => void
+  /** An attempt that is bound in time begins; the result is called when it ends. */
+  readonly onBound: (attempt: Attempt, timeoutMs: number) => () => void
 }
 
 /** The reason of a signal that aborted at the job's timeout. */
@@ -36,9 +38,19 @@ export class AttemptTimeout extends Error {
   override readonly name = 'AttemptTimeout'
 }
 
+/** The error of an attempt that ran past its timeout. */
+export function timeoutError(timeoutMs: number): AttemptTimeout {
+  return new AttemptTimeout(`timed out after ${formatDuration(timeoutMs)}`)
+}
+
 /** The reason of a signal that aborted because the worker is stopping. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
+}
+
+/** The reason of a signal that aborted because somebody cancelled the job. */
+export class Cancelled extends Error {
+  override readonly name = 'Cancelled'
 }
 
 /** The reason of a signal that aborted because another worker may hold the job by now. */
@@ -73,6 +85,7 @@ export class Attempt {
   #payload: unknown
   #timer: Timer | null = null
   #graceTimer: Timer | null = null
+  #unbind: (() => void) | null = null
 
   constructor(reservation: Reservation, setting: AttemptSetting) {
     this.reservation = reservation
@@ -135,11 +148,22 @@ export class Attempt {
     if (!this.#isDecided) this.#abort(new Interrupted('the worker is stopping'), { kind: 'interrupted' })
   }
 
+  /** Aborts the signal because somebody cancelled the job. A handler that returns all the same has done it. */
+  cancel(): void {
+    const error = new Cancelled('the job was cancelled')
+    if (!this.#isDecided) this.#abort(error, { kind: 'cancelled', error })
+  }
+
   /** Aborts the signal because the job may run elsewhere; nothing of this attempt is written. */
   lose(): void {
     const outcome: Outcome = { kind: 'lost' }
     this.#end(outcome)
     this.#abort(new LeaseLost('another worker may hold this job by now'), outcome)
+  }
+
+  /** Its worker has stopped: whether its handler comes back in time is not told any more. */
+  dismiss(): void {
+    this.#graceTimer?.cancel()
   }
 
   /** Charges an error that a timer or promise of the handler's own threw. False: the attempt had ended before. */
@@ -182,11 +206,17 @@ export class Attempt {
   }
 
   async #proceed(): Promise<void> {
-    if (this.#controller.signal.aborted) return this.#end({ kind: 'interrupted' })
+    if (this.#controller.signal.aborted) return this.#end(this.#notStarted())
     const refusal = await this.#prepare()
     if (refusal) return this.#end(refusal)
-    if (this.#controller.signal.aborted) return this.#end({ kind: 'interrupted' })
+    if (this.#controller.signal.aborted) return this.#end(this.#notStarted())
     await this.#perform()
+  }
+
+  /** Why its handler was never called. */
+  #notStarted(): Outcome {
+    const { reason } = this.#controller.signal
+    return reason instanceof Cancelled ? { kind: 'cancelled', error: reason } : { kind: 'interrupted' }
   }
 
   async #prepare(): Promise<Outcome | null> {
@@ -233,7 +263,7 @@ export class Attempt {
     const { timeoutMs } = this
     const envelope = this.#envelope as OpenEnvelope
     const context = new Context(this, envelope, this.#controller.signal, this.#setting.events)
-    if (timeoutMs !== null) this.#timer = this.#setting.clock.after(timeoutMs, () => this.#timeOut(timeoutMs))
+    if (timeoutMs !== null) this.#bind(timeoutMs)
     this.#setting.events.emit('job.started', { ...this.facts, waitMs: this.waitMs })
     try {
       await current.run(this, () => (this.#handler as Handler).run(this.#payload, context))
@@ -244,6 +274,7 @@ export class Attempt {
   }
 
   #outcomeOf(error: unknown): Outcome {
+    if (this.#controller.signal.reason instanceof Cancelled) return { kind: 'cancelled', error }
     const delay = releaseOf(error)
     if (delay !== undefined) return { kind: 'released', delay }
     if (this.#controller.signal.reason instanceof Interrupted) return { kind: 'interrupted' }
@@ -256,8 +287,13 @@ export class Attempt {
     return reason instanceof AttemptTimeout ? { kind: 'threw', error: reason } : null
   }
 
+  #bind(timeoutMs: number): void {
+    this.#timer = this.#setting.clock.after(timeoutMs, () => this.#timeOut(timeoutMs))
+    this.#unbind = this.#setting.onBound(this, timeoutMs)
+  }
+
   #timeOut(timeoutMs: number): void {
-    const error = new AttemptTimeout(`timed out after ${formatDuration(timeoutMs)}`)
+    const error = timeoutError(timeoutMs)
     this.#abort(error, { kind: 'threw', error })
   }
 
@@ -281,6 +317,7 @@ export class Attempt {
     this.#isDecided = true
     this.#endedMonotonic = this.#setting.clock.monotonic()
     this.#timer?.cancel()
+    this.#unbind?.()
     this.#decide(outcome)
   }
 

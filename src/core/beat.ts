@@ -1,10 +1,12 @@
 import type { Clock, Timer } from './clock.ts'
-import type { WorkerId } from './store/store.ts'
+import type { JobId, WorkerId } from './store/store.ts'
 
 /** Shows that a worker lives, until stopped. */
 export interface Beating {
   /** Beats at once instead of at the next interval's end: what the beat tells has changed. */
   beatNow(): void
+  /** User code is about to run, and may block this event loop from now on. */
+  jobBegins(): void
   /** Resolves when no beat is under way and none will follow. */
   stop(): Promise<void>
 }
@@ -31,6 +33,26 @@ export interface BeatOptions {
   readonly heard: (beat: HeardBeat) => void
 }
 
+/** An attempt that must not outlast its timeout, as the beat thread needs to know it to settle it by itself. */
+export interface Watched {
+  readonly id: JobId
+  readonly fence: number
+  readonly attempt: number
+  /** Wall clock, epoch milliseconds. */
+  readonly startedAt: number
+  readonly timeoutMs: number
+  /** What follows if it runs out: a retry after so many milliseconds; null: it has failed. */
+  readonly retryMs: number | null
+}
+
+/** Watches attempts that are bound in time while the event loop may be blocked; the result of `enter` ends it. */
+export interface Watch {
+  enter(watched: Watched): () => void
+}
+
+/** Nobody watches: a blocked event loop blocks its own timers. */
+export const unwatched: Watch = { enter: () => () => {} }
+
 /** How beats are driven; a parameter of the worker, so that a thread or a simulator can take over. */
 export type StartBeat = (options: BeatOptions) => Beating
 
@@ -52,6 +74,10 @@ export class LoopBeating implements Beating {
   beatNow(): void {
     this.#timer.cancel()
     this.#underWay = this.#underWay.then(() => this.#beat())
+  }
+
+  jobBegins(): void {
+    // Whoever beats from the event loop cannot do anything about it.
   }
 
   async stop(): Promise<void> {

@@ -61,6 +61,16 @@ export class Crew {
     return this.#ids((attempt) => attempt.isDecided)
   }
 
+  /** Jobs that this worker holds. */
+  get held(): readonly JobId[] {
+    return this.#ids((attempt) => !attempt.isDecided)
+  }
+
+  /** The attempts that have run for at least so long and are not settled. */
+  runningFor(ms: number): readonly Attempt[] {
+    return [...this.#running.values()].filter((attempt) => !attempt.isDecided && attempt.ms >= ms)
+  }
+
   /** isUnwanted: told to stop while the answer was under way, so the job goes back before it starts. */
   begin(reservation: Reservation, isUnwanted: boolean): void {
     const attempt = new Attempt(reservation, this.#setting)
@@ -84,6 +94,15 @@ export class Crew {
   /** What we held may run elsewhere: every job aborts, and nothing of it is written. */
   lose(): void {
     for (const attempt of this.#running.values()) if (!attempt.isDecided) attempt.lose()
+  }
+
+  /** Nobody waits for what still runs. */
+  dismiss(): void {
+    for (const attempt of this.#running.values()) attempt.dismiss()
+  }
+
+  cancel(ids: readonly JobId[]): void {
+    for (const id of ids) this.#running.get(id)?.cancel()
   }
 
   runFailedHook(attempt: Attempt, error: unknown): void {

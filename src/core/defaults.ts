@@ -16,6 +16,14 @@ export const defaults = Object.freeze({
   leastSleepMs: 50,
   /** A beat comes at least this often, so that a neighbour can judge contact within seconds. */
   longestBeatMs: 10_000,
+  /** How often a worker looks for cancellations and dead neighbours: a death on this host is answered within two. */
+  lookEveryMs: 1_000,
+  /** A suspect that has waited so long makes a worker let its slots run empty; up to as much again is added at random. */
+  suspectPatienceMs: 5_000,
+  /** A job that has run so long is named in the log, and again each time as much has passed. */
+  busyMs: 300_000,
+  /** How often a worker shows its beat thread that its event loop turns. */
+  tickMs: 1_000,
   backoff: Object.freeze({ kind: 'exponential', baseMs: 1_000, maxMs: 3_600_000, jitter: true } as const),
   /** release() without a delay: "not ready yet" must not spin. */
   releaseMs: 1_000,

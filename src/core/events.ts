@@ -34,6 +34,8 @@ export interface Events {
     readonly delayMs: number | null
     readonly why: 'asked' | 'interrupted' | 'module'
   }
+  /** Somebody cancelled it while it ran; it is not tried again and its failed() hook does not run. */
+  'job.cancelled': JobFacts & { readonly ms: number }
   /** The fence refused: somebody else holds the job by now. */
   'job.lost': JobFacts & { readonly ms: number }
   /** The handler ignored its signal past the grace; its slot stays busy until it returns. */
@@ -45,6 +47,14 @@ export interface Events {
   'module.broken': { readonly job: string; readonly source: string; readonly message: string }
   /** An error was thrown after its job had ended. */
   'error.late': JobFacts & { readonly error: ErrorFacts }
+  /** Jobs that have run for minutes without ending, every few minutes: nothing is wrong with that, but somebody may wonder. */
+  'worker.busy': { readonly worker: string; readonly jobs: readonly (JobFacts & { readonly ms: number })[] }
+  /** The event loop was blocked for so long that jobs passed their timeout and its grace; they were settled by the beat thread. */
+  'worker.blocked': { readonly worker: string; readonly jobs: readonly JobId[] }
+  /** Jobs wait whose envelopes only a newer khepri can read; said once. */
+  'envelopes.newer': { readonly worker: string }
+  /** Rows that the database refuses to change; each is named once. */
+  'rows.bad': { readonly jobs: readonly JobId[] }
   'workers.dead': { readonly count: number; readonly freed: number }
 }
 
@@ -69,6 +79,7 @@ export interface WorkerReport {
   readonly retried: number
   readonly failed: number
   readonly released: number
+  readonly cancelled: number
   readonly lost: number
   /** Jobs given back although their handlers were still running. */
   readonly abandoned: number

@@ -17,8 +17,8 @@ export interface MembershipParts {
   readonly isDraining: () => boolean
   /** A neighbour has declared us dead: what we held may run elsewhere by now. Called before we join anew. */
   readonly onDeclaredDead: () => void
-  /** A beat has ended, well or not; a rejection counts as the beat's. */
-  readonly onBeat: () => Promise<void>
+  /** A beat has ended, well or not. */
+  readonly onBeat: () => void
   /** Something khepri does not expect: the worker cannot go on. */
   readonly onFatal: (error: unknown) => void
 }
@@ -81,6 +81,10 @@ export class Membership {
     this.#beating?.beatNow()
   }
 
+  jobBegins(): void {
+    this.#beating?.jobBegins()
+  }
+
   async stopBeating(): Promise<void> {
     await this.#beating?.stop()
   }
@@ -94,7 +98,7 @@ export class Membership {
     }
   }
 
-  /** Somebody else has seen that our row is gone or marked dead. */
+  /** The row of this id is gone or marked as dead. If it is still ours we tell, and join anew under another one. */
   async declaredDead(worker: WorkerId): Promise<void> {
     if (worker !== this.#id || !this.#isRegistered) return
     this.#isRegistered = false
@@ -119,12 +123,13 @@ export class Membership {
   async #heard(answer: HeardBeat): Promise<void> {
     await this.#guarded(async () => {
       if ('error' in answer) throw answer.error
-      if (answer.worker !== this.#id) return
       await this.#accept(answer.worker, answer.known, answer.sentAt)
     })
   }
 
   async #accept(worker: WorkerId, known: boolean, sentAt: number): Promise<void> {
+    // Heard late, of an id that is no longer ours.
+    if (worker !== this.#id) return
     if (!known) return this.declaredDead(worker)
     this.#lastBeat = sentAt
     this.#parts.contact.good('beat')
@@ -133,10 +138,10 @@ export class Membership {
   async #guarded(step: () => Promise<void>): Promise<void> {
     try {
       await step()
-      await this.#parts.onBeat()
     } catch (error) {
       if (isKhepriError(error)) this.#parts.contact.lost('beat', error)
       else this.#parts.onFatal(error)
     }
+    this.#parts.onBeat()
   }
 }

@@ -11,6 +11,8 @@ export type Outcome =
   | { readonly kind: 'threw'; readonly error: unknown }
   /** The handler asked to be given back; `delay` as it gave it, null for none. */
   | { readonly kind: 'released'; readonly delay: unknown }
+  /** Somebody cancelled the job, and the handler did not return as if nothing had happened; the error it threw, if any. */
+  | { readonly kind: 'cancelled'; readonly error: unknown }
   /** Our own shutdown ended it. */
   | { readonly kind: 'interrupted' }
   /** This process cannot import the job's module. */
@@ -34,6 +36,7 @@ export type Verdict =
   | { readonly kind: 'retry'; readonly delayMs: number; readonly error: unknown }
   | { readonly kind: 'fail'; readonly reason: FailReason; readonly error: unknown }
   | { readonly kind: 'release'; readonly delayMs: number | null; readonly why: 'asked' | 'interrupted' | 'module' }
+  | { readonly kind: 'cancel'; readonly error: unknown }
   | { readonly kind: 'drop' }
 
 /**
@@ -47,6 +50,8 @@ export function decide(outcome: Outcome, terms: AttemptTerms, random: number): V
       return { kind: 'complete' }
     case 'lost':
       return { kind: 'drop' }
+    case 'cancelled':
+      return { kind: 'cancel', error: outcome.error }
     case 'interrupted':
       return { kind: 'release', delayMs: null, why: 'interrupted' }
     case 'unloadable':

@@ -29,6 +29,8 @@ export function settlementOf(
       return { id, fence, kind: 'complete', keep: keeping.keepDoneMs !== null }
     case 'release':
       return { id, fence, kind: 'release', delayMs: verdict.delayMs }
+    case 'cancel':
+      return { id, fence, kind: 'cancel', attempt: recordOf(attempt, verdict.error, worker) }
     case 'retry':
       return { id, fence, kind: 'retry', delayMs: verdict.delayMs, attempt: recordOf(attempt, verdict.error, worker) }
     case 'fail':
@@ -56,6 +58,9 @@ export function announce({ attempt, verdict }: Finished, events: EventBus): void
   switch (verdict.kind) {
     case 'complete':
       events.emit('job.done', { ...facts, ms, waitMs: attempt.waitMs })
+      break
+    case 'cancel':
+      events.emit('job.cancelled', { ...facts, ms })
       break
     case 'release':
       events.emit('job.released', { ...facts, ms, delayMs: verdict.delayMs, why: verdict.why })

@@ -1,7 +1,8 @@
 import type { Backoff } from './backoff.ts'
-import type { StartBeat } from './beat.ts'
+import type { StartBeat, Watch } from './beat.ts'
 import type { Clock, Random } from './clock.ts'
 import type { DrainReason, EventBus, WorkerReport } from './events.ts'
+import type { Fate, ProcessTrace } from './process-identity.ts'
 import type { Registry } from './registry.ts'
 import type { Filter, Store, WorkerProfile } from './store/store.ts'
 
@@ -28,6 +29,8 @@ export interface WorkOptions {
   /** What the largest payload may have: a row that was not dispatched may hold anything. */
   readonly maxPayloadBytes: number
   readonly keepDoneMs: number | null
+  /** Ends the process when a job has passed its timeout and grace while the event loop was blocked; else there is an event. */
+  readonly endsWhenBlocked: boolean
   readonly name: string
   readonly only: readonly string[] | null
   readonly except: readonly string[]
@@ -41,6 +44,9 @@ export interface WorkerParts {
   readonly clock: Clock
   readonly random: Random
   readonly startBeat: StartBeat
+  readonly watch: Watch
+  /** What is known of the process of a worker with our host name. */
+  readonly fateOf: (neighbour: ProcessTrace) => Fate
   readonly profile: Omit<WorkerProfile, 'leaseMs' | 'name' | 'concurrency' | 'queues'>
 }
 
@@ -68,5 +74,6 @@ export interface WorkCounts {
   readonly retried: number
   readonly failed: number
   readonly released: number
+  readonly cancelled: number
   readonly lost: number
 }

@@ -1,7 +1,8 @@
-import { Attempt } from './attempt.ts'
+import { Attempt, timeoutError } from './attempt.ts'
 import { Batches } from './batches.ts'
 import { type Clock, sleep, type Timer } from './clock.ts'
 import { Contact } from './contact.ts'
+import { Control } from './control.ts'
 import { Crew } from './crew.ts'
 import { defaults } from './defaults.ts'
 import { envelopeVersion } from './envelope.ts'
@@ -12,7 +13,7 @@ import { Outbox } from './outbox.ts'
 import { Pace } from './pace.ts'
 import { callsFailedHook, decide, type Outcome } from './policy.ts'
 import { announce, type Finished, settlementOf } from './settlement.ts'
-import type { Exchanged, Filter, Round, Wish, WorkerProfile } from './store/store.ts'
+import type { Exchanged, Filter, Look, Recovery, Round, Sight, Wish, WorkerId, WorkerProfile } from './store/store.ts'
 import { describeError } from './text.ts'
 import { Wake } from './wake.ts'
 import type { WorkCounts, WorkerParts, WorkHandle, WorkOptions } from './work.ts'
@@ -33,6 +34,7 @@ export class Worker implements WorkHandle {
   readonly #events: EventBus
   readonly #contact: Contact
   readonly #membership: Membership
+  readonly #control: Control
   readonly #crew: Crew
   readonly #outbox = new Outbox()
   readonly #batches: Batches
@@ -46,12 +48,18 @@ export class Worker implements WorkHandle {
   /** Job names whose module this process cannot import. */
   readonly #broken = new Set<string>()
   readonly #timers = new Set<Timer>()
-  readonly #counts = { done: 0, retried: 0, failed: 0, released: 0, lost: 0, abandoned: 0 }
+  readonly #counts = { done: 0, retried: 0, failed: 0, released: 0, cancelled: 0, lost: 0, abandoned: 0 }
   #resting = 0
   #taken = 0
   #outages = 0
   /** The store is to be asked although there is nothing to write or to take: to see it back, or to disown. */
   #owesRound = false
+  /** A suspect has waited long enough: nothing is taken until nothing runs, and then it comes alone. */
+  #makesRoom = false
+  /** No room is made before this moment, by the monotonic clock. */
+  #roomNotBefore = 0
+  #suspectPatienceMs: number
+  #hasSeenNewer = false
   #isQuiet = false
   #isAborting = false
   #drainReason: DrainReason | null = null
@@ -72,10 +80,16 @@ export class Worker implements WorkHandle {
     this.#pace = new Pace(clock, options.sleepMs)
     this.#batches = new Batches(clock, options.retryAfterMs)
     this.#membership = this.#newMembership()
+    this.#control = this.#newControl()
+    this.#suspectPatienceMs = this.#drawPatience()
     const { tries, backoff, timeoutMs, maxPayloadBytes } = options
     const gaveUp = this.#gaveUp.signal
     this.#crew = new Crew(
-      { registry, clock, events, tries, backoff, timeoutMs, maxPayloadBytes, gaveUp, onStuck: () => this.#onStuck() },
+      {
+        ...{ registry, clock, events, tries, backoff, timeoutMs, maxPayloadBytes, gaveUp },
+        onStuck: () => this.#onStuck(),
+        onBound: (attempt, boundMs) => this.#watch(attempt, boundMs),
+      },
       {
         judge: (attempt, outcome) => this.#judge(attempt, outcome),
         freed: () => this.#onFreed(),
@@ -135,8 +149,8 @@ export class Worker implements WorkHandle {
   }
 
   counts(): WorkCounts {
-    const { done, retried, failed, released, lost } = this.#counts
-    return { running: this.#crew.undecided, done, retried, failed, released, lost }
+    const { done, retried, failed, released, cancelled, lost } = this.#counts
+    return { running: this.#crew.undecided, done, retried, failed, released, cancelled, lost }
   }
 
   async #run(): Promise<WorkerReport> {
@@ -144,6 +158,10 @@ export class Worker implements WorkHandle {
     const { concurrency, maxTimeMs } = this.options
     this.#events.emit('worker.started', { worker, queues: this.#queuesText, concurrency })
     this.#membership.startBeating()
+    // Before the first reservation: what a neighbour held that has just died may be all there is to do.
+    await this.#control.look()
+    this.#control.start()
+    this.#reportBusyLater()
     if (maxTimeMs !== null) this.#later(maxTimeMs, () => this.drain('max-time'))
     try {
       while (!this.#isFinished) await this.#step()
@@ -152,9 +170,12 @@ export class Worker implements WorkHandle {
       throw error
     } finally {
       for (const timer of this.#timers) timer.cancel()
+      this.#crew.dismiss()
+      await this.#control.stop()
       await this.#membership.stopBeating()
     }
-    await this.#membership.leave()
+    // What hung may yet commit a reservation: a row that is left to grow silent is how others will find it.
+    if (this.#batches.disowned.length === 0) await this.#membership.leave()
     return this.#report()
   }
 
@@ -177,6 +198,7 @@ export class Worker implements WorkHandle {
   /** Slots to fill now. */
   get #free(): number {
     if (this.#isStopping || !this.#membership.isGood || this.#crew.runsSuspect) return 0
+    if (this.#makesRoom && this.#crew.size > 0) return 0
     if (this.#outages > 0 && !this.#outbox.isEmpty) return 0
     const slots = this.options.concurrency - this.#crew.size - this.#resting
     const allowed = this.options.once ? 1 : (this.options.maxJobs ?? Number.POSITIVE_INFINITY)
@@ -226,6 +248,7 @@ export class Worker implements WorkHandle {
     this.#conclude(offered, answer)
     // Declared dead meanwhile: what came under the old id is swept up by the next recovery.
     if (worker !== this.#membership.id || !reserve) return
+    if (this.#makesRoom && answer.reserved[0]?.suspect !== true) this.#closeRoom()
     for (const reservation of answer.reserved) this.#begin(reservation)
     await this.#afterLook(reserve, answer.reserved.length)
   }
@@ -256,7 +279,11 @@ export class Worker implements WorkHandle {
   #conclude(offered: readonly Finished[], answer: Exchanged): void {
     const { settled, lost } = this.#outbox.sort(offered, answer.lost)
     for (const { attempt } of lost) this.#reportLost(attempt)
-    for (const finished of settled) this.#settled(finished)
+    const cancelled = new Set(answer.cancelled)
+    for (const finished of settled) {
+      const isCancelled = cancelled.has(finished.settlement.id)
+      this.#settled(isCancelled ? { ...finished, verdict: { kind: 'cancel', error: null } } : finished)
+    }
   }
 
   #settled(finished: Finished): void {
@@ -264,6 +291,7 @@ export class Worker implements WorkHandle {
     if (verdict.kind === 'complete') this.#counts.done++
     else if (verdict.kind === 'retry') this.#counts.retried++
     else if (verdict.kind === 'fail') this.#counts.failed++
+    else if (verdict.kind === 'cancel') this.#counts.cancelled++
     else this.#counts.released++
     if (verdict.kind === 'release' && attempt.isStuck) this.#counts.abandoned++
     announce(finished, this.#events)
@@ -280,6 +308,7 @@ export class Worker implements WorkHandle {
     const isUnwanted = this.#isStopping
     this.#crew.begin(reservation, isUnwanted)
     if (isUnwanted) return
+    this.#membership.jobBegins()
     this.#taken++
     if (this.options.once) this.drain('once')
     else if (this.#taken === this.options.maxJobs) this.drain('max-jobs')
@@ -379,17 +408,86 @@ export class Worker implements WorkHandle {
     this.#wake.ring()
   }
 
-  /** After each beat: the judgement over silent neighbours, and what hung may have committed by now. */
-  async #onBeat(): Promise<void> {
-    if (this.#batches.disowned.length > 0) this.#owesRound = true
-    if (this.#contact.hasBeenGoodFor(this.#membership.everyMs)) await this.#recover()
+  #newControl(): Control {
+    const { store, clock, fateOf } = this.#parts
+    return new Control({
+      store,
+      clock,
+      fateOf,
+      contact: this.#contact,
+      judgeEveryMs: this.#membership.everyMs,
+      look: () => this.#look(),
+      onSight: (sight, { worker }) => this.#onSight(sight, worker),
+      onRecovery: (recovery) => this.#onRecovery(recovery),
+      onFatal: (error) => this.#stopWith(error),
+    })
+  }
+
+  #look(): Look {
+    const { host } = this.#parts.profile
+    return { worker: this.#membership.id, host, held: this.#crew.held, filter: this.#filter }
+  }
+
+  async #onSight({ known, cancelled, suspectWaitMs, newer }: Sight, asked: WorkerId): Promise<void> {
+    this.#crew.cancel(cancelled)
+    this.#makeRoomFor(suspectWaitMs)
+    if (newer && !this.#hasSeenNewer) this.#events.emit('envelopes.newer', { worker: this.worker })
+    this.#hasSeenNewer ||= newer
+    if (!known) await this.#membership.declaredDead(asked)
+  }
+
+  /** A suspect runs only where nothing else does; on a busy queue somebody has to let its slots run empty for it. */
+  #makeRoomFor(suspectWaitMs: number | null): void {
+    const isPatient = suspectWaitMs === null || suspectWaitMs < this.#suspectPatienceMs
+    this.#makesRoom = !isPatient && this.#clock.monotonic() >= this.#roomNotBefore
     this.#wake.ring()
   }
 
-  async #recover(): Promise<void> {
-    const { dead, freed } = await this.#parts.store.recover(this.#membership.id)
+  /** Room was made. A suspect that still did not come is not first in its queue: it waits its turn like any other job. */
+  #closeRoom(): void {
+    this.#makesRoom = false
+    this.#suspectPatienceMs = this.#drawPatience()
+    this.#roomNotBefore = this.#clock.monotonic() + this.#suspectPatienceMs
+  }
+
+  /** Drawn by each worker, so that not all of them make room for one suspect. */
+  #drawPatience(): number {
+    return defaults.suspectPatienceMs * (1 + this.#parts.random())
+  }
+
+  #onRecovery({ dead, freed, bad }: Recovery): void {
     if (dead.length > 0 || freed > 0) this.#events.emit('workers.dead', { count: dead.length, freed })
+    if (bad.length > 0) this.#events.emit('rows.bad', { jobs: bad })
     if (freed > 0) this.#lookNow()
+  }
+
+  /** After each beat: what hung may have committed by now. */
+  #onBeat(): void {
+    if (this.#batches.disowned.length > 0) this.#owesRound = true
+    this.#wake.ring()
+  }
+
+  #reportBusyLater(): void {
+    this.#later(defaults.busyMs, () => {
+      const jobs = this.#crew.runningFor(defaults.busyMs).map(({ facts, ms }) => ({ ...facts, ms }))
+      if (jobs.length > 0) this.#events.emit('worker.busy', { worker: this.worker, jobs })
+      this.#reportBusyLater()
+    })
+  }
+
+  /** Lets the beat thread settle an attempt should it run out while this event loop is blocked. */
+  #watch(attempt: Attempt, timeoutMs: number): () => void {
+    const { id, fence } = attempt.reservation
+    const verdict = decide({ kind: 'threw', error: timeoutError(timeoutMs) }, attempt, this.#parts.random())
+    const retryMs = verdict.kind === 'retry' ? verdict.delayMs : null
+    return this.#parts.watch.enter({
+      id,
+      fence,
+      attempt: attempt.attempt,
+      startedAt: attempt.startedAt,
+      timeoutMs,
+      retryMs,
+    })
   }
 
   #onDeclaredDead(): void {

@@ -112,7 +112,7 @@ describe('wrong usage', () => {
     [
       'an id that is none',
       ['retry', 'nope'],
-      'error: "nope" is not a job id; ids are whole numbers\n  fix: khepri failed lists the failed jobs with their ids\n',
+      'error: "nope" is not a job id; ids are whole numbers\n  fix: khepri dispatch prints the ids of jobs, khepri failed lists those that failed\n',
     ],
     ['one argument too many', ['migrate', 'now'], 'error: unexpected argument "now"\n  fix: khepri migrate --help\n'],
     ['two forms at once', ['failed', '--json', '--plain'], 'error: --json and --plain exclude each other\n'],

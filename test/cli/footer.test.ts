@@ -20,7 +20,7 @@ it('the footer shows what runs here, what the store holds, and the rate of the l
     { ...job, due: { delayMs: 0 } },
     { ...job, due: { delayMs: 60_000 } },
   ])
-  const counts = { running: 3, done: 0, retried: 0, failed: 0, released: 0, lost: 0 }
+  const counts = { running: 3, done: 0, retried: 0, failed: 0, released: 0, cancelled: 0, lost: 0 }
   const footer = new Footer({ counts: () => counts, admin: async () => admin, clock })
   expect(footer.text()).toBe('  3 running   0/s   ^C stops')
   await clock.advance(1_000)
@@ -38,7 +38,7 @@ it('a store that cannot be counted leaves its numbers out, until it can', async 
     if (isDown) throw new Error('down')
     return admin
   }
-  const counts = { running: 0, done: 0, retried: 0, failed: 0, released: 0, lost: 0 }
+  const counts = { running: 0, done: 0, retried: 0, failed: 0, released: 0, cancelled: 0, lost: 0 }
   const footer = new Footer({ counts: () => counts, admin: open, clock })
   await clock.advance(1_000)
   expect(footer.text()).toBe('  0 running   0/s   ^C stops')

@@ -104,6 +104,7 @@ describe('sentences', () => {
     retried: 1,
     failed: 0,
     released: 0,
+    cancelled: 0,
     lost: 0,
     abandoned: 0,
     unwritten: [],

@@ -87,6 +87,7 @@ it('folded lines come before the sentence that sums them up', () => {
     retried: 0,
     failed: 0,
     released: 0,
+    cancelled: 0,
     lost: 0,
     abandoned: 0,
     unwritten: [],

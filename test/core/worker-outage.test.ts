@@ -353,7 +353,8 @@ it('a worker that was declared dead out of the blue takes nothing either before 
   const store = new FaultyStore(shop.store)
   const worker = await shop.work({}, store)
   // Its own beats are good, so it does not count itself as silent: the clock of the store jumped, say.
-  for (const row of shop.state.workers.values()) row.death = { at: shop.clock.now(), verdict: 'free' }
+  for (const row of shop.state.workers.values())
+    row.death = { at: shop.clock.now(), verdict: 'free', blamed: new Map() }
   store.beatFault = ({ kind }) => (kind === 'joining' ? 'unreachable' : 'none')
   await shop.clock.advance(10_000)
   await shop.add('note')

@@ -555,7 +555,7 @@ it('the worker tells when it starts, drains and stops', async () => {
   expect(shop.all('worker.stopped')).toEqual([report])
   expect(report).toEqual({
     ...{ worker: 'web1-4121', reason: 'asked', ms: 2_000, unwritten: [] },
-    ...{ done: 0, retried: 0, failed: 0, released: 0, lost: 0, abandoned: 0 },
+    ...{ done: 0, retried: 0, failed: 0, released: 0, cancelled: 0, lost: 0, abandoned: 0 },
   })
 })
 
@@ -568,7 +568,7 @@ it('counts are those of this moment', async () => {
   await shop.add('long')
   const worker = await shop.work({ concurrency: 4 })
   await shop.clock.advance(100)
-  expect(worker.counts()).toEqual({ running: 1, done: 1, retried: 1, failed: 1, released: 0, lost: 0 })
+  expect(worker.counts()).toEqual({ running: 1, done: 1, retried: 1, failed: 1, released: 0, cancelled: 0, lost: 0 })
   gate.open()
   await shop.drain(worker)
 })

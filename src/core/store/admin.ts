@@ -1,4 +1,4 @@
-import type { AttemptRecord, FailReason, Held, JobId } from './store.ts'
+import type { AttemptRecord, FailReason, Held, JobId, WorkerId } from './store.ts'
 
 /** The cold side of a store: what operators ask and order. A worker never loads it. */
 export interface Admin {
@@ -15,6 +15,17 @@ export interface Admin {
   retryFailed(jobs: readonly Held[], delayMs: number): Promise<Retried>
   /** Deletes failed jobs and their attempts in one transaction; answers which were still there. */
   deleteFailed(jobs: readonly Held[]): Promise<readonly JobId[]>
+  /** The live jobs that the filter matches at this moment, by id. */
+  selectLive(filter: LiveFilter): Promise<readonly JobId[]>
+  /**
+   * Cancels live jobs in one transaction: one that nobody holds ends at once, one that is held is marked for its worker.
+   * A job that is named twice is answered once.
+   */
+  cancel(ids: readonly JobId[]): Promise<Cancelled>
+  /** Where a job is now, alive or not; null: there is none of that id. */
+  find(id: JobId): Promise<FoundJob | null>
+  /** The jobs whose handlers have run for at least so many milliseconds, the longest first. */
+  busy(leastMs: number): Promise<readonly BusyJob[]>
   /** Rows by queue; scans, so never on a hot path. */
   counts(): Promise<readonly QueueCounts[]>
   workers(): Promise<readonly WorkerRow[]>
@@ -66,6 +77,53 @@ export interface Retried {
   readonly blocked: readonly { readonly id: JobId; readonly holder: JobId }[]
 }
 
+export type LiveState = 'scheduled' | 'ready' | 'running'
+
+/** All given parts must match; an empty filter matches every live job. */
+export interface LiveFilter {
+  readonly ids?: readonly JobId[]
+  readonly queue?: string
+  readonly job?: string
+  readonly state?: LiveState
+}
+
+/** Each in the order asked. */
+export interface Cancelled {
+  readonly cancelled: readonly JobId[]
+  /** Their worker is told within a second; whatever it does then, they do not run again. */
+  readonly marked: readonly JobId[]
+  /** Not alive: `find` says what has become of them. */
+  readonly missing: readonly JobId[]
+}
+
+export interface FoundJob {
+  readonly id: JobId
+  readonly job: string
+  readonly queue: string
+  readonly home: 'live' | 'failed' | 'ended'
+  readonly state: LiveState | 'failed' | 'done' | 'cancelled'
+  /** Who holds it, started or not. */
+  readonly holder: Holder | null
+  /** Marked as cancelled while it is still alive: its worker has yet to obey. */
+  readonly isMarked: boolean
+}
+
+/** A worker that holds a job; the name is null where the worker's row is gone. */
+export interface Holder {
+  readonly worker: WorkerId
+  readonly name: string | null
+}
+
+/** A job whose handler has been started and has not ended. */
+export interface BusyJob {
+  readonly id: JobId
+  readonly job: string
+  readonly queue: string
+  readonly holder: Holder
+  /** Since its handler was started, by the store's clock. */
+  readonly runningMs: number
+}
+
 export interface QueueCounts {
   readonly queue: string
   readonly ready: number
@@ -91,4 +149,6 @@ export interface WorkerRow {
   readonly beatAt: number
   readonly leaseMs: number
   readonly held: number
+  /** Of these, the ones whose handlers have been started. */
+  readonly running: number
 }

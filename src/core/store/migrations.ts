@@ -12,11 +12,15 @@ export interface Migration {
   readonly name: string
   /** Statements with this installation's table names in them. */
   readonly sql: string
+  /** The oldest khepri that can work on the tables once it is applied; null: none older than the one that brought it. */
+  readonly leastWorker: string | null
 }
 
 export interface MigrationStatus {
   readonly applied: readonly string[]
   readonly pending: readonly Migration[]
-  /** Applied here by a newer khepri; this one has no such file. */
+  /** Applied here by a newer khepri which says that this one can go on. */
+  readonly newer: readonly string[]
+  /** Applied here by a newer khepri, and this one cannot work with it. */
   readonly unknown: readonly string[]
 }

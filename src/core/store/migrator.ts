@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { KhepriError } from '../errors.ts'
-import { packageRoot } from '../package.ts'
+import { packageRoot, version } from '../package.ts'
 import type { Migration, MigrationStatus } from './migrations.ts'
 import type { TableNames } from './names.ts'
 
@@ -11,6 +11,15 @@ import type { TableNames } from './names.ts'
  */
 
 export type Dialect = 'sqlite' | 'postgres'
+
+/** What a database says of one migration. */
+export interface Applied {
+  readonly name: string
+  readonly leastWorker: string | null
+}
+
+/** A line of its own in a migration: the oldest khepri that can go on working once it is applied. */
+const leastWorker = /^-- least worker: (\d+\.\d+\.\d+)\n/m
 
 const breakpoint = '--> statement-breakpoint'
 const placeholder = /\$(jobs|failed|ended|attempts|workers|queues)/g
@@ -28,8 +37,9 @@ export function migrationNames(dialect: Dialect): readonly string[] {
 export function loadMigrations(dialect: Dialect, names: TableNames, schema: string | undefined): readonly Migration[] {
   return migrationNames(dialect).map((name) => {
     const template = readFileSync(join(folderOf(dialect), `${name}.sql`), 'utf8')
-    const statements = split(template).flatMap((statement) => qualified(statement, schema))
-    return { name, sql: statements.map((statement) => named(statement, names)).join(`\n${breakpoint}\n`) }
+    const statements = split(template.replace(leastWorker, '')).flatMap((statement) => qualified(statement, schema))
+    const sql = statements.map((statement) => named(statement, names)).join(`\n${breakpoint}\n`)
+    return { name, sql, leastWorker: leastWorker.exec(template)?.[1] ?? null }
   })
 }
 
@@ -61,15 +71,36 @@ function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
-/** Compares this khepri's migrations with the names that the database says were applied. */
-export function statusOf(migrations: readonly Migration[], applied: readonly string[]): MigrationStatus {
-  const known = new Set(migrations.map(({ name }) => name))
-  const done = new Set(applied)
+/** Compares this khepri's migrations with what the database says was applied. */
+export function statusOf(migrations: readonly Migration[], applied: readonly Applied[]): MigrationStatus {
+  const known = migrations.map(({ name }) => name)
+  const fits = (migration: Applied): boolean => !isTooNew(migration, known)
   return {
-    applied: applied.filter((name) => known.has(name)).sort(),
-    pending: migrations.filter(({ name }) => !done.has(name)),
-    unknown: applied.filter((name) => !known.has(name)).sort(),
+    applied: namesOf(applied.filter((one) => fits(one) && known.includes(one.name))),
+    pending: migrations.filter(({ name }) => !applied.some((one) => one.name === name)),
+    newer: namesOf(applied.filter((one) => fits(one) && !known.includes(one.name))),
+    unknown: namesOf(applied.filter((one) => !fits(one))),
   }
+}
+
+function namesOf(applied: readonly Applied[]): readonly string[] {
+  return applied.map(({ name }) => name).sort()
+}
+
+/** What says nothing of older workers does not admit them. */
+function isTooNew({ name, leastWorker }: Applied, known: readonly string[]): boolean {
+  return leastWorker === null ? !known.includes(name) : isOlder(version(), leastWorker)
+}
+
+/** Compares two versions by their three numbers: a pre-release counts as its release. */
+function isOlder(running: string, wanted: string): boolean {
+  const [left, right] = [numbersOf(running), numbersOf(wanted)]
+  const place = left.findIndex((part, index) => part !== right[index])
+  return place >= 0 && (left[place] ?? 0) < (right[place] ?? 0)
+}
+
+function numbersOf(version: string): readonly number[] {
+  return (version.split(/[-+]/, 1)[0] ?? '').split('.').map(Number)
 }
 
 /**
@@ -78,14 +109,11 @@ export function statusOf(migrations: readonly Migration[], applied: readonly str
  * applied: what the database says, null where it has no migrations table. Throws SCHEMA_MISSING, SCHEMA_BEHIND or
  * SCHEMA_AHEAD.
  */
-export function requireCurrent(dialect: Dialect, applied: readonly string[] | null, label: string): void {
+export function requireCurrent(dialect: Dialect, applied: readonly Applied[] | null, label: string): void {
   if (applied === null || applied.length === 0) throw schemaMissing(label)
   const wanted = migrationNames(dialect)
-  refuseUnknown(
-    applied.filter((name) => !wanted.includes(name)),
-    label,
-  )
-  const pending = wanted.filter((name) => !applied.includes(name))
+  refuseAhead(applied, wanted, label)
+  const pending = wanted.filter((name) => !applied.some((one) => one.name === name))
   if (pending.length === 0) return
   throw new KhepriError('SCHEMA_BEHIND', `the schema of ${label} is behind: ${pending.join(', ')} not applied`, {
     fix: 'khepri migrate',
@@ -97,13 +125,30 @@ export function schemaMissing(label: string): KhepriError {
   return new KhepriError('SCHEMA_MISSING', `the schema of ${label} is missing`, { fix: 'khepri migrate' })
 }
 
-/** Throws SCHEMA_AHEAD where a newer khepri has migrated. */
-export function refuseUnknown(unknown: readonly string[], label: string): void {
-  if (unknown.length === 0) return
+/**
+ * Throws SCHEMA_AHEAD where a newer khepri has migrated, unless it says that this one can go on working.
+ *
+ * known: the names of this khepri's own migrations.
+ */
+export function refuseAhead(applied: readonly Applied[], known: readonly string[], label: string): void {
+  const tooNew = applied.filter((one) => isTooNew(one, known))
+  if (tooNew.length === 0) return
+  const needed = tooNew.flatMap((one) => one.leastWorker ?? []).sort((a, b) => (isOlder(a, b) ? 1 : -1))[0]
+  if (needed !== undefined) throw tooOld(needed, label)
   throw new KhepriError(
     'SCHEMA_AHEAD',
-    `the schema of ${label} is newer than this khepri: it does not know ${unknown.join(', ')}`,
+    `the schema of ${label} is newer than this khepri: it does not know ${namesOf(tooNew).join(', ')}`,
     { fix: 'use the khepri that migrated it, or a newer one' },
+  )
+}
+
+function tooOld(needed: string, label: string): KhepriError {
+  return new KhepriError(
+    'SCHEMA_AHEAD',
+    `the schema of ${label} needs khepri ${needed} or newer, this is ${version()}`,
+    {
+      fix: `npm install khepri@^${needed}`,
+    },
   )
 }
 

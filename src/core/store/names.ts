@@ -19,7 +19,10 @@ const allowed = /^[a-z_][a-z0-9_]{0,39}$/
 export function tableNames(table: string, failedTable: string): TableNames {
   for (const [key, value] of Object.entries({ table, failedTable }))
     if (!allowed.test(value))
-      throw new KhepriError('CONFIG_INVALID', `${key} must be 1 to 40 of a-z, 0-9 and _, not beginning with a digit, got ${JSON.stringify(value)}`)
+      throw new KhepriError(
+        'CONFIG_INVALID',
+        `${key} must be 1 to 40 of a-z, 0-9 and _, not beginning with a digit, got ${JSON.stringify(value)}`,
+      )
   const names: TableNames = {
     jobs: table,
     failed: failedTable,
@@ -30,6 +33,9 @@ export function tableNames(table: string, failedTable: string): TableNames {
     migrations: `${table}_migrations`,
   }
   if (new Set(Object.values(names)).size !== Object.values(names).length)
-    throw new KhepriError('CONFIG_INVALID', `failedTable ${JSON.stringify(failedTable)} is a name that table ${JSON.stringify(table)} uses itself`)
+    throw new KhepriError(
+      'CONFIG_INVALID',
+      `failedTable ${JSON.stringify(failedTable)} is a name that table ${JSON.stringify(table)} uses itself`,
+    )
   return names
 }

@@ -71,13 +71,20 @@ export interface AttemptRecord {
 /** Why a job failed for good. */
 export type FailReason = 'tries' | 'refused' | 'poison' | 'unknown' | 'crashes'
 
-/** The endings of an attempt. `retry` and `fail` add one to `failures`; `release` costs nothing. */
+/**
+ * The endings of an attempt. `retry` and `fail` add one to `failures`; `release` costs nothing.
+ *
+ * A job that somebody has cancelled is never tried again: its `retry` or `fail` is a `cancel` with the same attempt.
+ * A job that was given back by its own handler, or that is retried, has survived its run and is no suspect any more.
+ */
 export type Settlement = Held &
   (
     | { readonly kind: 'complete'; readonly keep: boolean }
     | { readonly kind: 'retry'; readonly delayMs: number; readonly attempt: AttemptRecord }
     | { readonly kind: 'fail'; readonly reason: FailReason; readonly attempt: AttemptRecord }
-    /** delayMs null keeps the job's availableAt, and so its place in the order. */
+    /** The job ends as cancelled; its history is kept, with this attempt where there was one (it adds to `failures`). */
+    | { readonly kind: 'cancel'; readonly attempt: AttemptRecord | null }
+    /** delayMs null: it was interrupted; it keeps its availableAt, and so its place in the order, and stays a suspect. */
     | { readonly kind: 'release'; readonly delayMs: number | null }
   )
 
@@ -87,8 +94,8 @@ export interface FollowUp extends NewJob {
 }
 
 /**
- * Which jobs a worker could take. One condition, used by exchange, nextDue and hasReady alike:
- * queue served and not paused, due, name wanted, envelope readable, not excluded, suspects only where allowed.
+ * Which jobs a worker could take. One condition, used by exchange, nextDue and look alike: queue served and not paused,
+ * due, name wanted, envelope readable, not cancelled, not excluded, suspects only where allowed.
  */
 export interface Filter {
   /**
@@ -132,6 +139,8 @@ export interface Exchanged {
   readonly lost: readonly Held[]
   /** One for each follow-up: its id, or null where the parent's completion was refused or the unique key is taken. */
   readonly ids: readonly (JobId | null)[]
+  /** Of the retries and failures those that became cancellations, in the order of the round. */
+  readonly cancelled: readonly JobId[]
   /** In the order in which they should run. */
   readonly reserved: readonly Reservation[]
 }
@@ -162,9 +171,56 @@ export interface BeatAnswer {
   readonly known: boolean
 }
 
+/** What a worker asks about once a second. Reads only, and takes no lock. */
+export interface Look {
+  readonly worker: WorkerId
+  readonly host: string
+  /** The jobs it runs; asked by id, never through the index of held rows, which may be full of dead entries. */
+  readonly held: readonly JobId[]
+  /** What it would take, suspects included, whatever `suspects` says. */
+  readonly filter: Filter
+}
+
+export interface Sight {
+  /** False: declared dead, or its row is gone. */
+  readonly known: boolean
+  /** Those of `held` that somebody has cancelled. */
+  readonly cancelled: readonly JobId[]
+  /** Living workers on the same host, itself excluded. */
+  readonly neighbours: readonly Neighbour[]
+  /** How long the longest waiting due suspect that the filter could take has been ready, milliseconds; null: none waits. */
+  readonly suspectWaitMs: number | null
+  /** Due jobs that the filter would take but for a newer envelope wait: they are left to newer workers. */
+  readonly newer: boolean
+}
+
+/** What tells whether a worker's process is still there. */
+export interface Neighbour {
+  readonly worker: WorkerId
+  readonly bootId: string | null
+  readonly pidNamespace: string | null
+  readonly pid: number
+  readonly pidStart: string | null
+}
+
+/** What an observer knows of others. Nobody is judged who is neither gone nor, where silence counts, silent. */
+export interface Observation {
+  readonly observer: WorkerId
+  /** Neighbours whose process has surely ended: dead whatever their last beat. */
+  readonly gone: readonly WorkerId[]
+  /** Of those, or of the silent, the ones whose machine was started anew: their deaths cost nothing. */
+  readonly rebooted: readonly WorkerId[]
+  /** False: the observer's own contact was broken, so that silence proves nothing. */
+  readonly silent: boolean
+}
+
 export interface Recovery {
   readonly dead: readonly WorkerId[]
   readonly freed: number
+  /** Cancelled jobs that nobody held any more and that are ended now. */
+  readonly cancelled: number
+  /** Jobs whose row the database refuses to change; each is named once by a store, and tried again all the same. */
+  readonly bad: readonly JobId[]
 }
 
 export interface Store {
@@ -173,12 +229,14 @@ export interface Store {
   /** Settles what is finished, enqueues follow-ups, disowns, marks starts, and reserves: one transaction. */
   exchange(round: Round): Promise<Exchanged>
   beat(beat: Beat): Promise<BeatAnswer>
+  look(look: Look): Promise<Sight>
   /**
-   * Declares workers dead that were silent for their lease and frees what they held, in bounded batches.
-   * Each death is judged once: a worker that held one started job died alone (crashes + 1); in company the
-   * started ones become suspects; one that was draining costs nothing.
+   * Declares workers dead, frees what dead ones hold and ends what was cancelled and is held by nobody, in bounded
+   * batches; one bad row never stops the rest. Each death is judged once: a worker that held one started job died alone
+   * (crashes + 1); in company the started ones become suspects; one that was draining, or whose machine was started
+   * anew, costs nothing. Only what it held when it was judged pays: what it takes later is freed at no cost.
    */
-  recover(observer: WorkerId): Promise<Recovery>
+  recover(observation: Observation): Promise<Recovery>
   /** Milliseconds until the earliest job that this filter could take (0: now), or null if there is none. */
   nextDue(filter: Filter): Promise<number | null>
   close(): Promise<void>

@@ -1,12 +1,15 @@
 import { attemptCases } from './cases/attempts.ts'
 import { beatCases } from './cases/beats.ts'
+import { cancelCases } from './cases/cancels.ts'
 import { countCases } from './cases/counts.ts'
+import { deathCases } from './cases/deaths.ts'
 import { enqueueCases } from './cases/enqueue.ts'
 import { failedCases } from './cases/failed.ts'
 import { failedAgainCases } from './cases/failed-again.ts'
 import { fenceCases } from './cases/fences.ts'
 import { filterCases } from './cases/filters.ts'
 import { followUpCases } from './cases/follow-ups.ts'
+import { lookCases } from './cases/looks.ts'
 import { nameCases } from './cases/names.ts'
 import { nextDueCases } from './cases/next-due.ts'
 import { orderCases } from './cases/order.ts'
@@ -32,7 +35,10 @@ export const allCases: readonly ConformanceCase[] = [
   ...nextDueCases,
   ...beatCases,
   ...recoveryCases,
+  ...deathCases,
   ...suspectCases,
+  ...lookCases,
+  ...cancelCases,
   ...attemptCases,
   ...failedCases,
   ...failedAgainCases,

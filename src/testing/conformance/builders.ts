@@ -4,6 +4,7 @@ import type {
   Held,
   JobId,
   NewJob,
+  Recovery,
   Settlement,
   Store,
   Wish,
@@ -85,11 +86,17 @@ export function aProfile(parts: Partial<WorkerProfile> = {}): WorkerProfile {
   }
 }
 
+/** Builds the answer of a recovery that found nothing but these. */
+export function aRecovery(parts: Partial<Recovery> = {}): Recovery {
+  return { dead: [], freed: 0, cancelled: 0, bad: [], ...parts }
+}
+
 /** Every ending that an attempt can have, for one job. */
 export const endings: Readonly<Record<Settlement['kind'], (held: Held) => Settlement>> = {
   complete: ({ id, fence }) => ({ id, fence, kind: 'complete', keep: false }),
   retry: ({ id, fence }) => ({ id, fence, kind: 'retry', delayMs: 0, attempt: aRecord() }),
   fail: ({ id, fence }) => ({ id, fence, kind: 'fail', reason: 'tries', attempt: aRecord() }),
+  cancel: ({ id, fence }) => ({ id, fence, kind: 'cancel', attempt: aRecord() }),
   release: ({ id, fence }) => ({ id, fence, kind: 'release', delayMs: null }),
 }
 

@@ -13,6 +13,7 @@ export type Capability =
   | 'filters'
   | 'suspects'
   | 'pauses'
+  | 'cancels'
   | 'failed jobs'
 
 /** Two stores on one database, as two processes have them; each was opened with this clock. */

@@ -1,4 +1,4 @@
-import type { Admin, FailedFilter } from '../../core/store/admin.ts'
+import type { Admin, FailedFilter, FoundJob } from '../../core/store/admin.ts'
 import type { JobId, NewJob, Recovery } from '../../core/store/store.ts'
 import { enqueueOne, gather, leaseMs } from './builders.ts'
 import type { Context } from './context.ts'
@@ -19,6 +19,11 @@ export async function failOne(context: Context, parts: Partial<NewJob> = {}, mes
   const id = await enqueueOne(store, parts)
   await first.fail(await first.reserveOne({ queues: 'all' }), { message })
   return id
+}
+
+/** Tells what has become of a job. */
+export async function stateOf(admin: Admin, id: JobId | undefined): Promise<FoundJob['state'] | null> {
+  return (await admin.find(id ?? 0))?.state ?? null
 }
 
 /** Lists failed jobs by their ids. */

@@ -3,12 +3,16 @@ import type {
   BeatAnswer,
   Exchanged,
   FailReason,
+  Filter,
   Held,
   JobId,
+  Look,
+  Observation,
   Recovery,
   Reservation,
   Round,
   Settlement,
+  Sight,
   Store,
   Wish,
   WorkerId,
@@ -27,6 +31,11 @@ export class TestWorker {
     this.id = id
     this.store = store
     this.name = name
+  }
+
+  /** Another worker on the same store. */
+  as(id: WorkerId): TestWorker {
+    return new TestWorker(id, this.store, `${this.name} ${id}`)
   }
 
   exchange(parts: Partial<Round>): Promise<Exchanged> {
@@ -51,6 +60,11 @@ export class TestWorker {
     const [reservation] = await this.reserve({ limit: 1, ...wish })
     if (!reservation) throw new Error(`the ${this.name} worker was given no job`)
     return reservation
+  }
+
+  /** When the next job on "default" is due. */
+  dueMs(filter: Partial<Filter> = {}): Promise<number | null> {
+    return this.store.nextDue(aWish(filter))
   }
 
   async settle(settle: readonly Settlement[]): Promise<readonly JobId[]> {
@@ -89,8 +103,20 @@ export class TestWorker {
     return this.store.beat({ kind, worker: this.id })
   }
 
-  recover(): Promise<Recovery> {
-    return this.store.recover(this.id)
+  /** Judges by silence alone, unless the observation says otherwise. */
+  recover(observation: Partial<Observation> = {}): Promise<Recovery> {
+    return this.store.recover({ observer: this.id, gone: [], rebooted: [], silent: true, ...observation })
+  }
+
+  /** Looks around on the host of the suite's profiles, holding nothing and wanting whatever is on "default". */
+  look(parts: Partial<Look> = {}): Promise<Sight> {
+    const { host } = aProfile()
+    return this.store.look({ worker: this.id, host, held: [], filter: aWish(), ...parts })
+  }
+
+  /** Cancels in the middle of a run: with an attempt, or without one where the handler had not been started. */
+  cancel(held: Held, attempt: AttemptRecord | null = null): Promise<readonly JobId[]> {
+    return this.settle([{ ...holding(held), kind: 'cancel', attempt }])
   }
 }
 

@@ -2,7 +2,7 @@
  * A program whose jobs throw outside of their own calls: it leads the errors of its process to its worker, as the command
  * line does, and prints what became of each as one line of JSON.
  */
-import { beatInLoop } from '../../../src/core/beat.ts'
+import { beatInLoop, unwatched } from '../../../src/core/beat.ts'
 import { systemClock } from '../../../src/core/clock.ts'
 import { encodeEnvelope } from '../../../src/core/envelope.ts'
 import { EventBus } from '../../../src/core/events.ts'
@@ -64,6 +64,7 @@ const worker = await Worker.start(
     },
     ...{ retryAfterMs: 90_000, unknownJobs: 'fail', keepDoneMs: null, name: 'alpha', only: null, except: [] },
     maxPayloadBytes: 1024 * 1024,
+    endsWhenBlocked: false,
   },
   {
     store,
@@ -72,6 +73,8 @@ const worker = await Worker.start(
     clock: systemClock,
     random: Math.random,
     startBeat: beatInLoop,
+    watch: unwatched,
+    fateOf: () => 'unknown',
     profile: { version: '0', host: 'here', bootId: null, pidNamespace: null, pid: process.pid, pidStart: null },
   },
 )

@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { version } from '../../../src/core/package.ts'
 import {
+  type Applied,
   loadMigrations,
   migrationNames,
+  refuseAhead,
   refuseForeign,
   requireCurrent,
   statementsOf,
@@ -15,6 +18,13 @@ const dialects = ['sqlite', 'postgres'] as const
 describe.each(dialects)('the migrations of %s', (dialect) => {
   test('are three, oldest first', () => {
     expect(migrationNames(dialect)).toEqual(['0000_jobs', '0001_attempts', '0002_workers'])
+  })
+
+  test('each say which khepri they admit, and none that is newer than this one', () => {
+    for (const { name, leastWorker } of loadMigrations(dialect, names, undefined)) {
+      expect(leastWorker, name).toMatch(/^\d+\.\d+\.\d+$/)
+      expect(() => refuseAhead([{ name, leastWorker }], [name], 'the database'), name).not.toThrow()
+    }
   })
 
   test('carry the names of the installation, indexes included, and no placeholder', () => {
@@ -38,7 +48,7 @@ describe.each(dialects)('the migrations of %s', (dialect) => {
   test('split into statements that each begin with CREATE', () => {
     const statements = loadMigrations(dialect, names, undefined).flatMap(statementsOf)
 
-    expect(statements).toHaveLength(12)
+    expect(statements).toHaveLength(15)
     expect(statements.filter((statement) => !statement.startsWith('CREATE '))).toEqual([])
   })
 })
@@ -59,14 +69,28 @@ describe('a Postgres schema', () => {
   })
 })
 
-test('status tells applied, pending and unknown names apart', () => {
+/** What a database says of migrations that declare nothing. */
+function silent(...applied: readonly string[]): readonly Applied[] {
+  return applied.map((name) => ({ name, leastWorker: null }))
+}
+
+function declaring(name: string, leastWorker: string): Applied {
+  return { name, leastWorker }
+}
+
+test('status tells applied, pending, newer and unknown names apart', () => {
   const migrations = loadMigrations('sqlite', names, undefined)
 
-  const { applied, pending, unknown } = statusOf(migrations, ['9999_moons', '0001_attempts', '0000_jobs'])
+  const { applied, pending, newer, unknown } = statusOf(migrations, [
+    ...silent('9999_moons', '0001_attempts', '0000_jobs'),
+    declaring('0003_rings', '0.1.0'),
+    declaring('0004_comets', '99.0.0'),
+  ])
 
   expect(applied).toEqual(['0000_jobs', '0001_attempts'])
   expect(pending.map(({ name }) => name)).toEqual(['0002_workers'])
-  expect(unknown).toEqual(['9999_moons'])
+  expect(newer).toEqual(['0003_rings'])
+  expect(unknown).toEqual(['0004_comets', '9999_moons'])
 })
 
 describe('a schema', () => {
@@ -75,15 +99,46 @@ describe('a schema', () => {
   test.each([
     ['SCHEMA_MISSING', null],
     ['SCHEMA_MISSING', []],
-    ['SCHEMA_BEHIND', wanted.slice(0, 2)],
-    ['SCHEMA_AHEAD', [...wanted, '9999_moons']],
-    ['SCHEMA_AHEAD', ['9999_moons']],
+    ['SCHEMA_BEHIND', silent(...wanted.slice(0, 2))],
+    ['SCHEMA_AHEAD', silent(...wanted, '9999_moons')],
+    ['SCHEMA_AHEAD', silent('9999_moons')],
+    ['SCHEMA_AHEAD', [...silent(...wanted), declaring('9999_moons', '99.0.0')]],
   ])('is %s when %j is applied', (code, applied) => {
     expect(() => requireCurrent('sqlite', applied, 'sqlite:./q.db')).toThrow(expect.objectContaining({ code }))
   })
 
   test('is accepted when exactly what this khepri needs is applied', () => {
-    expect(() => requireCurrent('sqlite', wanted, 'sqlite:./q.db')).not.toThrow()
+    expect(() => requireCurrent('sqlite', silent(...wanted), 'sqlite:./q.db')).not.toThrow()
+  })
+
+  test.each(['0.0.0', '0.0.99', version()])('that a newer khepri migrated is accepted where it admits %s', (least) => {
+    const applied = [...silent(...wanted), declaring('0003_rings', least)]
+
+    expect(() => requireCurrent('sqlite', applied, 'sqlite:./q.db')).not.toThrow()
+  })
+
+  test.each(['0.99.0', '10.0.0', '2.0.0'])('that needs khepri %s is refused, and the message says so', (least) => {
+    const applied = [...silent(...wanted), declaring('0003_rings', '0.0.1'), declaring('0004_comets', least)]
+
+    expect(() => requireCurrent('sqlite', applied, 'sqlite:./q.db')).toThrow(
+      expect.objectContaining({
+        code: 'SCHEMA_AHEAD',
+        message: `the schema of sqlite:./q.db needs khepri ${least} or newer, this is ${version()}`,
+        fix: `npm install khepri@^${least}`,
+      }),
+    )
+  })
+
+  test('of several versions that are needed the newest is named, by its numbers and not by its text', () => {
+    const applied = [...silent(...wanted), declaring('0003_a', '9.0.0'), declaring('0004_b', '10.2.0')]
+
+    expect(() => requireCurrent('sqlite', applied, 'the database')).toThrow('needs khepri 10.2.0 or newer')
+  })
+
+  test('is refused by the version it declares also where the migration itself is known', () => {
+    const applied = [...silent(...wanted.slice(1)), declaring(wanted[0] ?? '', '99.0.0')]
+
+    expect(() => requireCurrent('sqlite', applied, 'the database')).toThrow('needs khepri 99.0.0 or newer')
   })
 })
 

@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Migrations } from '../../../src/core/store/migrations.ts'
 import { openPostgresMigrations } from '../../../src/core/store/postgres/migrate.ts'
+import { aJob, aWish } from '../../../src/testing/conformance/builders.ts'
 import { ask, command, postgresSkipReason } from '../../support/postgres.ts'
 import { emptyDatabase, migrate, migratedDatabase, openAdmin, openStore, optionsFor } from './postgres-support.ts'
 
@@ -31,7 +32,7 @@ describe.skipIf(postgresSkipReason())('migrations on Postgres', () => {
 
     expect(await migrate(url)).toEqual(every)
     expect(await migrate(url)).toEqual([])
-    expect(await (await openMigrations(url)).status()).toEqual({ applied: every, pending: [], unknown: [] })
+    expect(await (await openMigrations(url)).status()).toEqual({ applied: every, pending: [], newer: [], unknown: [] })
   })
 
   test.each([undefined, 'mail'])('twenty migrations at once apply each file once, schema %s', async (schema) => {
@@ -99,6 +100,46 @@ describe.skipIf(postgresSkipReason())('migrations on Postgres', () => {
     await command(url, `insert into jobs_migrations values ('0002_workers', 0), ('0042_future', 0)`)
     await expect(openStore(url)).rejects.toMatchObject({ code: 'SCHEMA_AHEAD' })
     await expect(migrate(url)).rejects.toMatchObject({ code: 'SCHEMA_AHEAD' })
+  })
+
+  test('a store opens and works on a newer schema that admits this khepri, and migrate has nothing to do', async () => {
+    const url = await migratedDatabase()
+    await command(url, `insert into jobs_migrations values ('0042_future', 0, '0.1.0')`)
+    const store = await openStore(url)
+
+    expect(await store.enqueue([aJob()])).toMatchObject([{ duplicate: false }])
+    expect(await migrate(url)).toEqual([])
+    expect(await (await openMigrations(url)).status()).toMatchObject({ newer: ['0042_future'], unknown: [] })
+  })
+
+  test('a store that is open goes on working while a newer khepri migrates', async () => {
+    const url = await migratedDatabase()
+    const store = await openStore(url)
+    const nothing = { worker: 7, settle: [], enqueue: [], start: [], disown: [] }
+    await store.enqueue([aJob(), aJob()])
+    const first = await store.exchange({ ...nothing, reserve: aWish({ limit: 1 }) })
+    await command(url, 'alter table jobs add column later text; create index jobs_later on jobs (later)')
+    await command(url, `insert into jobs_migrations values ('0042_future', 0, '0.1.0')`)
+    const settle = first.reserved.map(({ id, fence }) => ({ id, fence, kind: 'complete', keep: true }) as const)
+
+    expect(await store.exchange({ ...nothing, settle, reserve: aWish() })).toMatchObject({ lost: [], reserved: [{}] })
+  })
+
+  test('a schema that needs a newer khepri is refused with the version it needs', async () => {
+    const url = await migratedDatabase()
+    await command(url, `insert into jobs_migrations values ('0042_future', 0, '99.1.0')`)
+    const ahead = { code: 'SCHEMA_AHEAD', message: expect.stringContaining('needs khepri 99.1.0 or newer') }
+
+    await expect(openStore(url)).rejects.toMatchObject(ahead)
+    await expect(openAdmin(url)).rejects.toMatchObject(ahead)
+    await expect(migrate(url)).rejects.toMatchObject(ahead)
+    expect((await (await openMigrations(url)).status()).unknown).toEqual(['0042_future'])
+  })
+
+  test('beside each migration stands the khepri that it admits', async () => {
+    const rows = await ask(await migratedDatabase(), 'select name, least_worker from jobs_migrations order by name')
+
+    expect(rows).toEqual(every.map((name) => ({ name, least_worker: '0.1.0' })))
   })
 
   test('a migration that fails half-way leaves nothing of itself, and the next run finishes', async () => {

@@ -10,7 +10,7 @@ import type { StoreOptions } from '../../../src/core/store/options.ts'
 import { networkFileSystem, refuseNetworkFileSystem } from '../../../src/core/store/sqlite/file-system.ts'
 import { openSqliteMigrations } from '../../../src/core/store/sqlite/migrate.ts'
 import { openSqliteStore } from '../../../src/core/store/sqlite/store.ts'
-import { freshPath, migrate, migratedPath, storeOptions } from './sqlite-support.ts'
+import { aJob, aRound, aWish, freshPath, migrate, migratedPath, openStore, storeOptions } from './sqlite-support.ts'
 
 const all = ['0000_jobs', '0001_attempts', '0002_workers']
 
@@ -41,7 +41,7 @@ describe('status', () => {
   test('of a migrated file is three applied', async () => {
     const migrations = await open(await migratedPath())
 
-    expect(await migrations.status()).toEqual({ applied: all, pending: [], unknown: [] })
+    expect(await migrations.status()).toEqual({ applied: all, pending: [], newer: [], unknown: [] })
   })
 })
 
@@ -144,7 +144,7 @@ describe('a store', () => {
 
   test('on a newer schema is SCHEMA_AHEAD, and migrate refuses it too', async () => {
     const path = await migratedPath()
-    database(path).exec("insert into jobs_migrations values ('0003_moons', 0)")
+    database(path).exec("insert into jobs_migrations values ('0003_moons', 0, null)")
     const ahead = {
       code: 'SCHEMA_AHEAD',
       message: 'the schema of sqlite:./test.db is newer than this khepri: it does not know 0003_moons',
@@ -153,6 +153,50 @@ describe('a store', () => {
     await expect(openSqliteStore(path, storeOptions())).rejects.toMatchObject(ahead)
     await expect((await open(path)).apply()).rejects.toMatchObject(ahead)
     expect((await (await open(path)).status()).unknown).toEqual(['0003_moons'])
+  })
+
+  test('on a newer schema that admits this khepri opens, works, and migrate has nothing to do', async () => {
+    const path = await migratedPath()
+    database(path).exec("insert into jobs_migrations values ('0003_moons', 0, '0.1.0')")
+    const store = await openStore(path)
+
+    expect(await store.enqueue([aJob()])).toEqual([{ id: 1, duplicate: false }])
+    expect(await (await open(path)).apply()).toEqual([])
+    expect(await (await open(path)).status()).toMatchObject({ newer: ['0003_moons'], unknown: [] })
+  })
+
+  test('that is migrated while it is open goes on working', async () => {
+    const path = await migratedPath()
+    const store = await openStore(path)
+    database(path).exec(
+      `alter table jobs add column later text; create index jobs_later on jobs (later);
+       insert into jobs_migrations values ('0003_moons', 0, '0.1.0')`,
+    )
+    await store.enqueue([aJob()])
+    const { reserved } = await store.exchange(aRound({ reserve: aWish() }))
+    const settle = reserved.map(({ id, fence }) => ({ id, fence, kind: 'complete', keep: true }) as const)
+
+    expect((await store.exchange(aRound({ settle }))).lost).toEqual([])
+  })
+
+  test('on a schema that needs a newer khepri is SCHEMA_AHEAD, and migrate and status say so too', async () => {
+    const path = await migratedPath()
+    database(path).exec("insert into jobs_migrations values ('0003_moons', 0, '99.1.0')")
+    const ahead = {
+      code: 'SCHEMA_AHEAD',
+      message: expect.stringMatching(/^the schema of sqlite:\.\/test\.db needs khepri 99\.1\.0 or newer, this is \d/),
+      fix: 'npm install khepri@^99.1.0',
+    }
+
+    await expect(openSqliteStore(path, storeOptions())).rejects.toMatchObject(ahead)
+    await expect((await open(path)).apply()).rejects.toMatchObject(ahead)
+    expect((await (await open(path)).status()).unknown).toEqual(['0003_moons'])
+  })
+
+  test('finds beside each migration the khepri that it admits', async () => {
+    const rows = database(await migratedPath()).prepare('select name, least_worker from jobs_migrations order by name')
+
+    expect(rows.raw().all()).toEqual(all.map((name) => [name, '0.1.0']))
   })
 })
 

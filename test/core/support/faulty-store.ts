@@ -4,11 +4,13 @@ import type {
   BeatAnswer,
   Exchanged,
   Filter,
+  Look,
   NewJob,
+  Observation,
   Recovery,
   Round,
+  Sight,
   Store,
-  WorkerId,
 } from '../../../src/core/store/store.ts'
 
 /** What befalls one call: nothing, or an error before it has done anything, or after it has done everything. */
@@ -53,8 +55,12 @@ export class FaultyStore implements Store {
     return this.#through(this.beatFault(beat), () => this.#inner.beat(beat))
   }
 
-  recover(observer: WorkerId): Promise<Recovery> {
-    return this.#inner.recover(observer)
+  look(look: Look): Promise<Sight> {
+    return this.#through(this.lookFault(), () => this.#inner.look(look))
+  }
+
+  recover(observation: Observation): Promise<Recovery> {
+    return this.#inner.recover(observation)
   }
 
   nextDue(filter: Filter): Promise<number | null> {

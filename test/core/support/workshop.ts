@@ -1,15 +1,17 @@
 import { onTestFinished } from 'vitest'
-import { beatInLoop } from '../../../src/core/beat.ts'
+import { beatInLoop, unwatched } from '../../../src/core/beat.ts'
 import { type Envelope, newJob } from '../../../src/core/envelope.ts'
 import { KhepriError } from '../../../src/core/errors.ts'
 import { EventBus, type Events, type WorkerReport } from '../../../src/core/events.ts'
 import { type Handler, handlerBrand } from '../../../src/core/handler.ts'
 import { defineJob, type JobOptions } from '../../../src/core/job.ts'
+import type { Fate } from '../../../src/core/process-identity.ts'
 import { Registry } from '../../../src/core/registry.ts'
+import type { Admin } from '../../../src/core/store/admin.ts'
 import type { MemoryState } from '../../../src/core/store/memory/state.ts'
 import { openMemoryStore } from '../../../src/core/store/memory/store.ts'
 import type { AttemptRecord, Due, JobId, Store } from '../../../src/core/store/store.ts'
-import type { WorkOptions } from '../../../src/core/work.ts'
+import type { WorkerParts, WorkOptions } from '../../../src/core/work.ts'
 import { Worker } from '../../../src/core/worker.ts'
 import { ManualClock } from '../../../src/testing/manual-clock.ts'
 
@@ -43,6 +45,7 @@ const usual: WorkOptions = {
   unknownJobs: 'fail',
   maxPayloadBytes: 1024 * 1024,
   keepDoneMs: null,
+  endsWhenBlocked: false,
   name: 'alpha',
   only: null,
   except: [],
@@ -97,11 +100,19 @@ export class Workshop {
   }
 
   /** Starts a worker and lets it do all it can without time passing. */
-  async work(options: Partial<WorkOptions> = {}, store: Store = this.store): Promise<Worker> {
+  async work(
+    options: Partial<WorkOptions> = {},
+    store: Store = this.store,
+    parts: Partial<Pick<WorkerParts, 'fateOf' | 'watch'>> = {},
+  ): Promise<Worker> {
     const { clock, events } = this
     const worker = await Worker.start(
       { ...usual, ...options },
-      { store, registry: this.#registry, events, clock, random: pseudoRandom(), startBeat: beatInLoop, profile },
+      {
+        ...{ store, registry: this.#registry, events, clock, random: pseudoRandom(), startBeat: beatInLoop, profile },
+        ...alone,
+        ...parts,
+      },
     )
     this.#workers.push(worker)
     await clock.advance(0)
@@ -144,6 +155,11 @@ export class Workshop {
     return this.heard.filter((each) => each.name === name).map(({ at }) => at)
   }
 
+  /** What an operator would use. */
+  get admin(): Admin {
+    return openMemoryStore({ clock: this.clock, state: this.state }).admin
+  }
+
   attempts(id: JobId): readonly AttemptRecord[] {
     return this.state.attempts.get(id) ?? []
   }
@@ -167,6 +183,9 @@ const plain: Omit<Envelope, 'job' | 'payloadText' | 'dispatchedAt'> = {
   context: null,
   trace: null,
 }
+
+/** Nobody watches, and nothing is known of other processes. */
+const alone = { watch: unwatched, fateOf: (): Fate => 'unknown' }
 
 const profile = { version: '1.2.3', host: 'here', bootId: null, pidNamespace: null, pid: 4_321, pidStart: null }
 

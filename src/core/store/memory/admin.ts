@@ -1,6 +1,20 @@
-import type { Admin, FailedFilter, FailedGroup, FailedJob, QueueCounts, Retried, WorkerRow } from '../admin.ts'
-import type { AttemptRecord, Held, JobId } from '../store.ts'
-import { type FailedRow, type LiveJob, type MemoryState, untouched } from './state.ts'
+import type {
+  Admin,
+  BusyJob,
+  Cancelled,
+  FailedFilter,
+  FailedGroup,
+  FailedJob,
+  FoundJob,
+  Holder,
+  LiveFilter,
+  LiveState,
+  QueueCounts,
+  Retried,
+  WorkerRow,
+} from '../admin.ts'
+import type { AttemptRecord, Held, JobId, WorkerId } from '../store.ts'
+import { type EndedRow, type FailedRow, type LiveJob, type MemoryState, untouched } from './state.ts'
 
 /** The cold side of the memory store. */
 export class MemoryAdmin implements Admin {
@@ -78,6 +92,72 @@ export class MemoryAdmin implements Admin {
     return found
   }
 
+  async selectLive({ ids, queue, job, state }: LiveFilter): Promise<readonly JobId[]> {
+    return [...this.#state.jobs.values()]
+      .filter(
+        (live) =>
+          (ids === undefined || ids.includes(live.id)) &&
+          (queue === undefined || live.queue === queue) &&
+          (job === undefined || live.job === job) &&
+          (state === undefined || this.#stateOf(live) === state),
+      )
+      .map(({ id }) => id)
+      .sort((a, b) => a - b)
+  }
+
+  #stateOf({ startedAt, availableAt }: LiveJob): LiveState {
+    if (startedAt !== null) return 'running'
+    return availableAt <= this.#state.now() ? 'ready' : 'scheduled'
+  }
+
+  async cancel(ids: readonly JobId[]): Promise<Cancelled> {
+    const cancelled: JobId[] = []
+    const marked: JobId[] = []
+    const missing: JobId[] = []
+    for (const id of new Set(ids)) {
+      const job = this.#state.jobs.get(id)
+      if (!job) missing.push(id)
+      else if (job.worker === null) cancelled.push(id)
+      else marked.push(id)
+      if (job) this.#cancel(job)
+    }
+    return { cancelled, marked, missing }
+  }
+
+  #cancel(job: LiveJob): void {
+    if (job.worker === null) this.#state.end(job, 'cancelled')
+    else job.cancelledAt ??= this.#state.now()
+  }
+
+  async find(id: JobId): Promise<FoundJob | null> {
+    const live = this.#state.jobs.get(id)
+    if (live) return this.#foundLive(live)
+    const failed = this.#state.failed.get(id)
+    if (failed) return found(failed, 'failed', 'failed')
+    const ended = this.#state.ended.get(id)
+    return ended ? found(ended, 'ended', ended.state) : null
+  }
+
+  #foundLive(live: LiveJob): FoundJob {
+    const { worker, cancelledAt } = live
+    const holder = worker === null ? null : this.#holderOf(worker)
+    return { ...found(live, 'live', this.#stateOf(live)), holder, isMarked: cancelledAt !== null }
+  }
+
+  #holderOf(worker: WorkerId): Holder {
+    return { worker, name: this.#state.workers.get(worker)?.profile.name ?? null }
+  }
+
+  async busy(leastMs: number): Promise<readonly BusyJob[]> {
+    return [...this.#state.jobs.values()]
+      .flatMap(({ id, job, queue, worker, startedAt }) => {
+        if (worker === null || startedAt === null) return []
+        return { id, job, queue, holder: this.#holderOf(worker), runningMs: this.#state.now() - startedAt }
+      })
+      .filter(({ runningMs }) => runningMs >= leastMs)
+      .sort((a, b) => b.runningMs - a.runningMs || a.id - b.id)
+  }
+
   async counts(): Promise<readonly QueueCounts[]> {
     const live = Map.groupBy(this.#state.jobs.values(), (job) => job.queue)
     const failed = Map.groupBy(this.#state.failed.values(), (row) => row.queue)
@@ -105,9 +185,10 @@ export class MemoryAdmin implements Admin {
   async workers(): Promise<readonly WorkerRow[]> {
     return [...this.#state.workers.values()].map(({ id, profile, startedAt, beatAt, state, death }) => {
       const { name, version, host, pid, queues, concurrency, leaseMs } = profile
-      const held = this.#state.heldBy(id).length
-      const facts = { id, name, version, host, pid, queues, concurrency, leaseMs, startedAt, beatAt, held }
-      return { ...facts, state: death === null ? state : 'dead' }
+      const jobs = this.#state.heldBy(id)
+      const running = jobs.filter((job) => job.startedAt !== null).length
+      const facts = { id, name, version, host, pid, queues, concurrency, leaseMs, startedAt, beatAt }
+      return { ...facts, held: jobs.length, running, state: death === null ? state : 'dead' }
     })
   }
 
@@ -135,6 +216,14 @@ function matches(row: FailedRow, { ids, queue, job, error, since, until }: Faile
 
 function shown({ version: _, ...job }: FailedRow): FailedJob {
   return job
+}
+
+function found(
+  { id, job, queue }: LiveJob | FailedRow | EndedRow,
+  home: FoundJob['home'],
+  state: FoundJob['state'],
+): FoundJob {
+  return { id, job, queue, home, state, holder: null, isMarked: false }
 }
 
 function compare(a: string, b: string): number {

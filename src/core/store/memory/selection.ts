@@ -9,14 +9,19 @@ export function selectFor(state: MemoryState, wish: Wish): LiveJob[] {
   return withinBytes(suspectsAlone(due).slice(0, wish.limit), wish.maxBytes)
 }
 
-/** Every job, due or not, that a worker with this filter could take: the one condition of reserve and nextDue. */
+/** Every job, due or not, that a worker with this filter could take: the one condition of reserve, nextDue and look. */
 export function takeable(state: MemoryState, filter: Filter): LiveJob[] {
+  return wantedOfAnyVersion(state, filter).filter((job) => job.version <= filter.maxVersion)
+}
+
+/** What the worker would take if it could read every envelope. */
+export function wantedOfAnyVersion(state: MemoryState, filter: Filter): LiveJob[] {
   return [...state.jobs.values()].filter(
     (job) =>
       job.worker === null &&
+      job.cancelledAt === null &&
       groupOf(filter, job.queue) >= 0 &&
       !state.isPaused(job.queue) &&
-      job.version <= filter.maxVersion &&
       (filter.only === null || filter.only.includes(job.job)) &&
       !filter.except.includes(job.job) &&
       !filter.exclude.includes(job.id) &&

@@ -34,6 +34,8 @@ export interface LiveJob {
   failures: number
   crashes: number
   suspect: boolean
+  /** When somebody cancelled it while it was held; null: nobody did. */
+  cancelledAt: number | null
 }
 
 /** A failed job and the version that `failed` does not show but a retry needs. */
@@ -41,16 +43,23 @@ export interface FailedRow extends FailedJob {
   readonly version: number
 }
 
-/** A completed job that is kept. */
+/** A cancelled job, or a completed one that is kept. */
 export interface EndedRow extends Held {
+  readonly state: 'done' | 'cancelled'
+  readonly failures: number
   readonly job: string
   readonly queue: string
   readonly endedAt: number
   readonly envelope: string
 }
 
-/** How a dead worker's jobs are treated; written once, when it is declared dead. */
-export type Verdict = 'alone' | 'company' | 'free'
+/** How a worker died, judged once. */
+export interface Death {
+  readonly at: number
+  readonly verdict: 'alone' | 'company' | 'free'
+  /** What pays for it: the started jobs that it held at that moment, and under which fences. */
+  readonly blamed: ReadonlyMap<JobId, number>
+}
 
 export interface WorkerState {
   readonly id: WorkerId
@@ -58,7 +67,7 @@ export interface WorkerState {
   readonly startedAt: number
   state: 'working' | 'draining'
   beatAt: number
-  death: { readonly at: number; readonly verdict: Verdict } | null
+  death: Death | null
 }
 
 /** What a memory store holds: one Map for each table of the other stores. Several stores may share it. */
@@ -121,6 +130,13 @@ export class MemoryState {
     return until !== undefined && (until === null || until > this.now())
   }
 
+  /** Ends a live job otherwise than by failing: its unique key is free. */
+  end(job: LiveJob, state: EndedRow['state']): void {
+    const { id, fence, queue, failures, envelope } = job
+    this.jobs.delete(id)
+    this.ended.set(id, { id, state, fence, job: job.job, queue, failures, envelope, endedAt: this.now() })
+  }
+
   /** Adds a record to a job's history, of which the first and the last ones are kept. */
   record(id: JobId, attempt: AttemptRecord): void {
     const all = [...(this.attempts.get(id) ?? []), { ...attempt }]
@@ -138,6 +154,7 @@ export const untouched = Object.freeze({
   failures: 0,
   crashes: 0,
   suspect: false,
+  cancelledAt: null,
 })
 
 /** Gives a job back, at no cost. */

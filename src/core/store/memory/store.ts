@@ -1,6 +1,7 @@
 import type { Admin } from '../admin.ts'
 import type { StoreOptions } from '../options.ts'
 import type {
+  AttemptRecord,
   Beat,
   BeatAnswer,
   Enqueued,
@@ -9,19 +10,23 @@ import type {
   FollowUp,
   Held,
   JobId,
+  Look,
+  Neighbour,
   NewJob,
+  Observation,
   Recovery,
   Reservation,
   Round,
   Settlement,
+  Sight,
   Store,
   Wish,
   WorkerId,
   WorkerProfile,
 } from '../store.ts'
 import { MemoryAdmin } from './admin.ts'
-import { selectFor, takeable } from './selection.ts'
-import { free, type LiveJob, MemoryState, reservationOf, type Verdict, type WorkerState } from './state.ts'
+import { selectFor, takeable, wantedOfAnyVersion } from './selection.ts'
+import { type Death, free, type LiveJob, MemoryState, reservationOf, type WorkerState } from './state.ts'
 
 /** A dead worker's row stays so long: what a merely frozen one still commits is found and freed. */
 const keepDeadMs = 86_400_000
@@ -47,13 +52,18 @@ class MemoryStore implements Store {
   }
 
   async exchange(round: Round): Promise<Exchanged> {
-    const refused = round.settle.filter((settlement) => !this.#settle(round.worker, settlement))
-    const completed = completedOf(round.settle, refused)
+    const fates = round.settle.map((settlement) => ({ settlement, fate: this.#settle(round.worker, settlement) }))
+    const refused = fates.filter(({ fate }) => fate === null).map(({ settlement }) => settlement)
+    const completed = new Set(fates.filter(({ fate }) => fate === 'complete').map(({ settlement }) => settlement.id))
     const ids = round.enqueue.map((job) => (completed.has(job.parent) ? this.#enqueueFollowUp(job) : null))
     this.#disown(round.worker, round.disown)
     const notStarted = round.start.filter((held) => !this.#start(round.worker, held))
-    const reserved = round.reserve ? this.#reserve(round.worker, round.reserve) : []
-    return { lost: [...refused, ...notStarted].map(({ id, fence }) => ({ id, fence })), ids, reserved }
+    return {
+      lost: [...refused, ...notStarted].map(({ id, fence }) => ({ id, fence })),
+      ids,
+      cancelled: fates.filter(({ settlement, fate }) => fate === 'cancel' && settlement.kind !== fate).map(idOf),
+      reserved: round.reserve ? this.#reserve(round.worker, round.reserve) : [],
+    }
   }
 
   /** The job, if this worker still holds it under this fence. */
@@ -62,45 +72,71 @@ class MemoryStore implements Store {
     return job && job.worker === worker && job.fence === fence ? job : null
   }
 
-  #settle(worker: WorkerId, settlement: Settlement): boolean {
-    const job = this.#held(worker, settlement)
-    if (!job) return false
+  /** Answers how the attempt ended; null: it was not this worker's to end. */
+  #settle(worker: WorkerId, asked: Settlement): Settlement['kind'] | null {
+    const job = this.#held(worker, asked)
+    if (!job) return null
+    const settlement = job.cancelledAt === null ? asked : asCancelled(asked)
     if (settlement.kind === 'complete') this.#complete(job, settlement.keep)
     if (settlement.kind === 'retry') this.#retry(job, settlement)
     if (settlement.kind === 'fail') this.#fail(job, settlement)
+    if (settlement.kind === 'cancel') this.#cancel(job, settlement.attempt)
     if (settlement.kind === 'release') this.#release(job, settlement.delayMs)
-    return true
+    return settlement.kind
   }
 
   #complete(job: LiveJob, keep: boolean): void {
-    const { id, fence, queue, envelope } = job
-    this.#state.jobs.delete(id)
-    if (keep) this.#state.ended.set(id, { id, fence, job: job.job, queue, envelope, endedAt: this.#state.now() })
-    else this.#state.attempts.delete(id)
+    if (!keep) this.#state.attempts.delete(job.id)
+    if (keep) this.#state.end(job, 'done')
+    else this.#state.jobs.delete(job.id)
   }
 
   #retry(job: LiveJob, { attempt, delayMs }: Settlement & { kind: 'retry' }): void {
-    this.#state.record(job.id, attempt)
-    job.failures += 1
+    this.#recordFailure(job, attempt)
     this.#release(job, delayMs)
   }
 
   #fail(job: LiveJob, { attempt, reason }: Settlement & { kind: 'fail' }): void {
-    const { id, fence, queue, priority, crashes, uniqueKey, version, enqueuedAt, envelope } = job
-    this.#state.record(id, attempt)
+    this.#recordFailure(job, attempt)
+    const { id, fence, queue, priority, failures, crashes, uniqueKey, version, enqueuedAt, envelope } = job
     this.#state.jobs.delete(id)
     this.#state.failed.set(id, {
-      ...{ id, fence, job: job.job, queue, priority, crashes, uniqueKey, version, enqueuedAt, envelope, reason },
-      failures: job.failures + 1,
+      ...{
+        id,
+        fence,
+        job: job.job,
+        queue,
+        priority,
+        failures,
+        crashes,
+        uniqueKey,
+        version,
+        enqueuedAt,
+        envelope,
+        reason,
+      },
       failedAt: this.#state.now(),
       errorType: attempt.errorType,
       error: attempt.message,
     })
   }
 
+  #cancel(job: LiveJob, attempt: AttemptRecord | null): void {
+    if (attempt) this.#recordFailure(job, attempt)
+    this.#state.end(job, 'cancelled')
+  }
+
+  #recordFailure(job: LiveJob, attempt: AttemptRecord): void {
+    this.#state.record(job.id, attempt)
+    job.failures += 1
+  }
+
+  /** Whoever comes back after its own run has not killed its worker. */
   #release(job: LiveJob, delayMs: number | null): void {
     free(job)
-    if (delayMs !== null) job.availableAt = this.#state.now() + delayMs
+    if (delayMs === null) return
+    job.suspect = false
+    job.availableAt = this.#state.now() + delayMs
   }
 
   #enqueueFollowUp(job: FollowUp): JobId | null {
@@ -148,23 +184,54 @@ class MemoryStore implements Store {
     this.#state.workers.delete(id)
   }
 
-  async recover(observer: WorkerId): Promise<Recovery> {
+  async look({ worker, host, held, filter }: Look): Promise<Sight> {
+    const now = this.#state.now()
+    const wanted = { ...filter, suspects: true }
+    const waits = takeable(this.#state, wanted)
+      .filter(({ suspect }) => suspect)
+      .map((job) => now - job.availableAt)
+    const longestMs = waits.reduce((longest, wait) => Math.max(longest, wait), Number.NEGATIVE_INFINITY)
+    return {
+      known: this.#state.workers.get(worker)?.death === null,
+      cancelled: held.filter((id) => typeof this.#state.jobs.get(id)?.cancelledAt === 'number'),
+      neighbours: this.#neighbours(worker, host),
+      suspectWaitMs: longestMs < 0 ? null : longestMs,
+      newer: wantedOfAnyVersion(this.#state, wanted).some(
+        ({ version, availableAt }) => version > filter.maxVersion && availableAt <= now,
+      ),
+    }
+  }
+
+  #neighbours(observer: WorkerId, host: string): readonly Neighbour[] {
+    return [...this.#state.workers.values()]
+      .filter(({ id, death, profile }) => id !== observer && death === null && profile.host === host)
+      .map(({ id, profile: { bootId, pidNamespace, pid, pidStart } }) => {
+        return { worker: id, bootId, pidNamespace, pid, pidStart }
+      })
+  }
+
+  async recover({ observer, gone, rebooted, silent }: Observation): Promise<Recovery> {
     const now = this.#state.now()
     const workers = [...this.#state.workers.values()]
-    const silent = workers.filter(({ id, death, beatAt, profile }) => {
-      return death === null && id !== observer && beatAt + profile.leaseMs < now
+    const dead = workers.filter(({ id, death, beatAt, profile }) => {
+      const isSilent = silent && beatAt + profile.leaseMs < now
+      return death === null && id !== observer && (gone.includes(id) || isSilent)
     })
-    for (const worker of silent) worker.death = { at: now, verdict: this.#judge(worker) }
+    for (const worker of dead) worker.death = this.#judge(worker, rebooted.includes(worker.id))
 
     // Earlier deaths too: a worker that was only frozen may have reserved after it was declared dead.
     const freed = workers.reduce((count, worker) => count + this.#bury(worker, now), 0)
-    return { dead: silent.map(({ id }) => id), freed }
+    return { dead: dead.map(({ id }) => id), freed, cancelled: this.#endCancelled(), bad: [] }
   }
 
-  #judge(worker: WorkerState): Verdict {
+  #judge(worker: WorkerState, isRebooted: boolean): Death {
     const held = this.#state.heldBy(worker.id)
-    if (worker.state === 'draining' || held.every((job) => job.startedAt === null)) return 'free'
-    return held.length === 1 ? 'alone' : 'company'
+    const started = held.filter((job) => job.startedAt !== null)
+    const at = this.#state.now()
+    if (isRebooted || worker.state === 'draining' || started.length === 0)
+      return { at, verdict: 'free', blamed: new Map() }
+    const blamed = new Map(started.map(({ id, fence }) => [id, fence]))
+    return { at, verdict: held.length === 1 ? 'alone' : 'company', blamed }
   }
 
   /** Frees what a dead worker holds, as it was judged, and in the end forgets the worker; answers how many jobs. */
@@ -172,13 +239,20 @@ class MemoryStore implements Store {
     if (death === null) return 0
     const held = this.#state.heldBy(id)
     for (const job of held) {
-      if (death.verdict === 'alone') job.crashes += 1
-      if (death.verdict === 'company' && job.startedAt !== null) job.suspect = true
+      const pays = death.blamed.get(job.id) === job.fence
+      if (pays && death.verdict === 'alone') job.crashes += 1
+      if (pays && death.verdict === 'company') job.suspect = true
       job.fence += 1
       free(job)
     }
     if (death.at + keepDeadMs < now) this.#state.workers.delete(id)
     return held.length
+  }
+
+  #endCancelled(): number {
+    const ended = [...this.#state.jobs.values()].filter((job) => job.cancelledAt !== null && job.worker === null)
+    for (const job of ended) this.#state.end(job, 'cancelled')
+    return ended.length
   }
 
   async nextDue(filter: Filter): Promise<number | null> {
@@ -189,7 +263,13 @@ class MemoryStore implements Store {
   async close(): Promise<void> {}
 }
 
-function completedOf(settle: readonly Settlement[], refused: readonly Settlement[]): ReadonlySet<JobId> {
-  const accepted = settle.filter((settlement) => settlement.kind === 'complete' && !refused.includes(settlement))
-  return new Set(accepted.map(({ id }) => id))
+/** Nothing that was cancelled is tried again. */
+function asCancelled(settlement: Settlement): Settlement {
+  if (settlement.kind !== 'retry' && settlement.kind !== 'fail') return settlement
+  const { id, fence, attempt } = settlement
+  return { id, fence, kind: 'cancel', attempt }
+}
+
+function idOf({ settlement }: { readonly settlement: Held }): JobId {
+  return settlement.id
 }

@@ -2,12 +2,25 @@ import { and, asc, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 import { drizzle } from 'drizzle-orm/pg-proxy'
 import { isKhepriError } from '../../errors.ts'
-import type { Admin, FailedFilter, FailedGroup, FailedJob, QueueCounts, Retried, WorkerRow } from '../admin.ts'
+import type {
+  Admin,
+  BusyJob,
+  Cancelled,
+  FailedFilter,
+  FailedGroup,
+  FailedJob,
+  FoundJob,
+  LiveFilter,
+  QueueCounts,
+  Retried,
+  WorkerRow,
+} from '../admin.ts'
 import type { StoreOptions } from '../options.ts'
 import type { AttemptRecord, FailReason, Held, JobId } from '../store.ts'
 import type { Call, Connections } from './connections.ts'
 import { FailedJobs } from './failed-jobs.ts'
 import { serverNow } from './fragments.ts'
+import { LiveJobs } from './live-jobs.ts'
 import { type PostgresTables, postgresTables } from './schema.ts'
 import { bigints, type Parameter } from './statement.ts'
 import { openConnections } from './store.ts'
@@ -32,6 +45,7 @@ class PostgresAdmin implements Admin {
   readonly #tables: PostgresTables
   readonly #options: StoreOptions
   readonly #failedJobs: FailedJobs
+  readonly #liveJobs: LiveJobs
   readonly #reading: ReturnType<typeof queriesOver>
   readonly #writing: ReturnType<typeof queriesOver>
 
@@ -41,6 +55,7 @@ class PostgresAdmin implements Admin {
     this.#options = options
     this.#tables = postgresTables(options.names, options.schema)
     this.#failedJobs = new FailedJobs(connections, options)
+    this.#liveJobs = new LiveJobs(connections, options)
     this.#reading = queriesOver(connections, { doing: 'read its tables', kind: 'reading', deadlineMs })
     this.#writing = queriesOver(connections, { doing: 'pause or resume queues', kind: 'repeatable' })
   }
@@ -136,6 +151,32 @@ class PostgresAdmin implements Admin {
     return this.#failedJobs.remove(jobs)
   }
 
+  async selectLive({ ids, queue, job, state }: LiveFilter): Promise<readonly JobId[]> {
+    const { jobs } = this.#tables
+    const current = sql`case when ${jobs.startedAt} is not null then 'running'
+      when ${jobs.availableAt} <= ${this.#now} then 'ready' else 'scheduled' end`
+    const condition = and(
+      ids && sql`${jobs.id} = any(${bigints(ids)}::bigint[])`,
+      queue === undefined ? undefined : eq(jobs.queue, queue),
+      job === undefined ? undefined : eq(jobs.job, job),
+      state === undefined ? undefined : sql`${current} = ${state}::text`,
+    )
+    const rows = await answered(this.#reading.select({ id: jobs.id }).from(jobs).where(condition).orderBy(asc(jobs.id)))
+    return rows.map(({ id }) => id)
+  }
+
+  cancel(ids: readonly JobId[]): Promise<Cancelled> {
+    return this.#liveJobs.cancel(ids)
+  }
+
+  find(id: JobId): Promise<FoundJob | null> {
+    return this.#liveJobs.find(id)
+  }
+
+  busy(leastMs: number): Promise<readonly BusyJob[]> {
+    return this.#liveJobs.busy(leastMs)
+  }
+
   async counts(): Promise<readonly QueueCounts[]> {
     const [live, failed, paused] = await Promise.all([this.#liveCounts(), this.#failedCounts(), this.#pausedQueues()])
     const queues = new Set([...live.keys(), ...failed.keys(), ...paused])
@@ -183,10 +224,12 @@ class PostgresAdmin implements Admin {
   async workers(): Promise<readonly WorkerRow[]> {
     const { workers, jobs } = this.#tables
     const { id, name, version, host, pid, queues, concurrency, state, startedAt, beatAt, leaseMs, deadAt } = workers
-    const held = sql<number>`(select count(*) from ${jobs} where ${qualified(jobs.worker)} = ${qualified(id)})`
+    const held = this.#countHeld(sql`*`)
+    const running = this.#countHeld(qualified(jobs.startedAt))
+    const facts = { id, name, version, host, pid, queues, concurrency, state, startedAt, beatAt, leaseMs, deadAt }
     const rows = await answered(
       this.#reading
-        .select({ id, name, version, host, pid, queues, concurrency, state, startedAt, beatAt, leaseMs, deadAt, held })
+        .select({ ...facts, held, running })
         .from(workers)
         .orderBy(asc(startedAt), asc(id)),
     )
@@ -194,6 +237,12 @@ class PostgresAdmin implements Admin {
       ...row,
       state: died === null ? (last as 'working' | 'draining') : 'dead',
     }))
+  }
+
+  /** Counts among the jobs that the worker of a row holds. */
+  #countHeld(what: SQL): SQL<number> {
+    const { jobs, workers } = this.#tables
+    return sql<number>`(select count(${what}) from ${jobs} where ${qualified(jobs.worker)} = ${qualified(workers.id)})`
   }
 
   async pause(names: readonly string[], until: number | null, reason: string | null): Promise<void> {

@@ -1,4 +1,4 @@
-import { schemaForeign } from '../migrator.ts'
+import { type Applied, schemaForeign } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
 import type { Row } from './connection.ts'
 import type { Values } from './connections.ts'
@@ -17,11 +17,12 @@ const columnsOf = statement(`select a.attname as name from pg_attribute a
 export async function appliedMigrations(
   run: (statement: Statement, values: Values) => Promise<readonly Row[]>,
   { names, schema, label }: StoreOptions,
-): Promise<readonly string[] | null> {
+): Promise<readonly Applied[] | null> {
   const { migrations } = relations(names, schema)
   const columns = (await run(columnsOf, { table: migrations })).map(({ name }) => name)
   if (columns.length === 0) return null
-  if (!columns.includes('name') || !columns.includes('applied_at')) throw schemaForeign(names.migrations, label)
-  const rows = await run(statement(`select name from ${migrations} order by name`), {})
-  return rows.map(({ name }) => name as string)
+  if (!['name', 'applied_at', 'least_worker'].every((name) => columns.includes(name)))
+    throw schemaForeign(names.migrations, label)
+  const rows = await run(statement(`select name, least_worker from ${migrations} order by name`), {})
+  return rows.map((row) => ({ name: row.name as string, leastWorker: row.least_worker as string | null }))
 }

@@ -92,7 +92,7 @@ export class Connections {
       try {
         return await attempt(stage)
       } catch (error) {
-        const broken = tries === 1 && stage.reached === 'reading' && isBrokenConnection(error)
+        const broken = tries === 1 && stage.reached !== 'writing' && isBrokenConnection(error)
         if (!(broken || (isConflict(error) && tries < mostTries)))
           throw storeError(error, { label, deadlineMs, ...call, stage: stage.reached })
         await this.#pause(tries)

@@ -41,7 +41,12 @@ export function isConflict(error: unknown): boolean {
 /** Tells whether the connection broke, so that a call which changes nothing twice may be sent once more. */
 export function isBrokenConnection(error: unknown): boolean {
   const found = driverError(error)
-  return found !== null && !(error instanceof SilenceError) && (found.severity === undefined || isShutdown(found.code))
+  return found !== null && !isSilence(found.code) && (found.severity === undefined || isShutdown(found.code))
+}
+
+/** To ask a silent server again would double the wait. */
+function isSilence(code: string): boolean {
+  return code === 'SILENCE' || code === 'CONNECT_TIMEOUT'
 }
 
 function isShutdown(code: string): boolean {
@@ -81,7 +86,7 @@ const reasons: Readonly<Record<string, string>> = {
 function connectionError({ code, message }: DriverError, circumstances: Circumstances): KhepriError {
   const { label, doing, stage, deadlineMs } = circumstances
   const silence = `no answer within ${deadlineMs / 1_000} s`
-  const reason = code === 'SILENCE' || code === 'CONNECT_TIMEOUT' ? silence : (reasons[code] ?? `${code}, ${message}`)
+  const reason = isSilence(code) ? silence : (reasons[code] ?? `${code}, ${message}`)
   if (stage === 'writing') return outcomeUnknown(label, doing, reason)
   return new KhepriError('STORE_UNREACHABLE', `cannot reach ${label}: ${reason}`, {
     fix: 'is the server up and the URL right? khepri doctor tests name, port, login and rights',

@@ -12,7 +12,7 @@ export function exchange(tables: Relations, scope: Scope, size: 'lean' | 'full')
     ...reservation(tables, scope),
   ]
   const answers = [reservedRows, refused('asked_done', 'done', 'settle'), refused('asked_start', 'begun', 'start')]
-  if (size === 'full') answers.push(refused('asked_end', 'held', 'settle'), followedRows)
+  if (size === 'full') answers.push(refused('asked_end', 'held', 'settle'), cancelledRows, followedRows)
   return `with recursive ${parts.join(',\n')}\n${answers.join('\nunion all ')}`
 }
 
@@ -25,5 +25,7 @@ function refused(asked: string, accepted: string, kind: string): string {
   return `select '${kind}', null, a.id, a.fence, ${noJob} from ${asked} a
   where not exists (select from ${accepted} d where d.id = a.id and d.fence = a.fence)`
 }
+
+const cancelledRows = `select 'cancelled', null, h.id, h.fence, ${noJob} from held h where h.kind <> h.asked`
 
 const followedRows = `select 'followed', f.place, f.id, null, ${noJob} from followed f join added a on a.id = f.id`

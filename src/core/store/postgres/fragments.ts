@@ -51,6 +51,13 @@ export function insertJobs(jobs: string, source: string): string {
     on conflict (unique_key) where unique_key is not null do nothing returning id`
 }
 
+/** Keeps jobs that have ended. source: rows of jobs with `state`, and `cost`, what their last attempt adds to failures. */
+export function archive(ended: string, source: string): string {
+  return `insert into ${ended} (id, state, fence, queue, priority, job, failures, version, enqueued_at, ended_at, envelope)
+  select e.id, e.state, e.fence, e.queue, e.priority, e.job, e.failures + e.cost, e.version, e.enqueued_at, ${now},
+    e.envelope from (${source}) e`
+}
+
 /** Who holds unique keys now. */
 export function holders(jobs: string): string {
   return `select j.unique_key, j.id from ${jobs} j where j.unique_key = any(:keys::text[])`

@@ -1,5 +1,5 @@
 import type { Migration, MigrationStatus, Migrations } from '../migrations.ts'
-import { loadMigrations, refuseForeign, refuseUnknown, statementsOf, statusOf } from '../migrator.ts'
+import { loadMigrations, refuseAhead, refuseForeign, statementsOf, statusOf } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
 import { appliedMigrations } from './applied.ts'
 import { type Call, Connections, type Transaction } from './connections.ts'
@@ -58,14 +58,14 @@ class PostgresMigrations implements Migrations {
     const { migrations } = relations(this.#options.names, this.#options.schema)
     await execute(
       transaction,
-      `create table if not exists ${migrations} (name text primary key, applied_at bigint not null)`,
+      `create table if not exists ${migrations} (name text primary key, applied_at bigint not null, least_worker text)`,
     )
     for (const text of statementsOf(migration).filter((one) => !one.startsWith('CREATE SCHEMA')))
       await execute(transaction, text)
     await transaction.run(
-      statement(`insert into ${migrations} (name, applied_at)
-        values (:name::text, ${now})`),
-      { name: migration.name, now: this.#options.clock?.now() ?? null },
+      statement(`insert into ${migrations} (name, applied_at, least_worker)
+        values (:name::text, ${now}, :leastWorker::text)`),
+      { name: migration.name, leastWorker: migration.leastWorker, now: this.#options.clock?.now() ?? null },
     )
     return true
   }
@@ -74,8 +74,12 @@ class PostgresMigrations implements Migrations {
   async #pending(transaction: Transaction): Promise<readonly Migration[]> {
     const { label, schema = null } = this.#options
     const applied = (await appliedMigrations(transaction.run, this.#options)) ?? []
-    const { pending, unknown } = statusOf(this.#migrations, applied)
-    refuseUnknown(unknown, label)
+    refuseAhead(
+      applied,
+      this.#migrations.map(({ name }) => name),
+      label,
+    )
+    const { pending } = statusOf(this.#migrations, applied)
     const existing = await transaction.run(
       statement(`select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
         where n.nspname = coalesce(:schema::text, current_schema())`),

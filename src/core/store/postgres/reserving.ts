@@ -8,15 +8,24 @@ export type Scope = 'strict' | 'merged' | 'all'
 /** Levels of priority that are looked up one by one in a queue; what lies beyond is read as one ordered range. */
 const mostLevels = 64
 
-/** What this worker could take once it is due, but for suspects; the queue is chosen by `served`. */
-const wanted = `j.worker is null and j.cancelled_at is null and j.version <= :maxVersion::bigint
+/** What this worker would take once it is due, if it could read every envelope; the queue is chosen by `served`. */
+export const wantedOfAnyVersion = `j.worker is null and j.cancelled_at is null
   and (:only::text[] is null or j.job = any(:only::text[])) and j.job <> all(:except::text[])
   and j.id <> all(:exclude::bigint[])`
 
-const due = `j.available_at <= ${now}`
+/** What it could take, but for suspects. */
+export const wanted = `${wantedOfAnyVersion} and j.version <= :maxVersion::bigint`
+
+export const due = `j.available_at <= ${now}`
+
+/** No job of a paused queue is taken. name: the queue as an expression. */
+export function isPaused({ queues }: Relations, name: string): string {
+  return `exists (select from ${queues} q where q.name = ${name} and (q.paused_until is null or q.paused_until > ${now}))`
+}
 
 /** The queues to look at: grp is the group's place in the order, and a paused queue is none. */
-function served({ jobs, queues }: Relations, scope: Scope): string[] {
+function served(tables: Relations, scope: Scope): string[] {
+  const { jobs } = tables
   const named = 'select u.grp, u.queue from unnest(:queues::text[], :groups::bigint[]) u(queue, grp)'
   const found = 'select 1::bigint as grp, f.queue from found f where f.queue is not null'
   const next = (after: string): string =>
@@ -26,8 +35,7 @@ function served({ jobs, queues }: Relations, scope: Scope): string[] {
   union all
   select (${next(' and j.queue > f.queue')}) from found f where f.queue is not null)`
   const running = `served as materialized (
-  select s.grp, s.queue from (${scope === 'all' ? found : named}) s where not exists (
-    select from ${queues} q where q.name = s.queue and (q.paused_until is null or q.paused_until > ${now})))`
+  select s.grp, s.queue from (${scope === 'all' ? found : named}) s where not ${isPaused(tables, 's.queue')})`
   return scope === 'all' ? [walk, running] : [running]
 }
 

@@ -1,4 +1,15 @@
-import type { Exchanged, Filter, FollowUp, Held, Reservation, Round, Settlement, Wish } from '../store.ts'
+import type {
+  AttemptRecord,
+  Exchanged,
+  Filter,
+  FollowUp,
+  Held,
+  JobId,
+  Reservation,
+  Round,
+  Settlement,
+  Wish,
+} from '../store.ts'
 import type { Row } from './connection.ts'
 import type { Values } from './connections.ts'
 import { heldOf, keyOf, withoutRepeats } from './held.ts'
@@ -96,19 +107,16 @@ function endingRow(settlement: Settlement) {
   const { id, fence, kind } = settlement
   if (kind === 'complete') return { id, fence, kind: 'keep' }
   if (kind === 'release') return { id, fence, kind, delay: settlement.delayMs }
-  const { attempt, worker, startedAt, endedAt, errorType, message, stack, output } = settlement.attempt
-  const record = {
-    attempt,
-    worker,
-    started_at: startedAt,
-    ended_at: endedAt,
-    error_type: errorType,
-    message,
-    stack,
-    output,
-  }
+  if (kind === 'cancel') return { id, fence, kind, ...(settlement.attempt && attemptRow(settlement.attempt)) }
+  const record = attemptRow(settlement.attempt)
   if (kind === 'retry') return { id, fence, kind, delay: settlement.delayMs, ...record }
   return { id, fence, kind, reason: settlement.reason, ...record }
+}
+
+function attemptRow(record: AttemptRecord) {
+  const { attempt, worker, message, stack, output } = record
+  const { startedAt: started_at, endedAt: ended_at, errorType: error_type } = record
+  return { attempt, worker, started_at, ended_at, error_type, message, stack, output }
 }
 
 function followUpRow({ parent, queue, priority, due, job, uniqueKey, version, envelope }: FollowUp) {
@@ -123,6 +131,7 @@ export function answerOf(round: Round, rows: readonly Row[]): Exchanged {
   return {
     lost: lostOf(round, keysOf(ofKind('settle').map(heldOf)), keysOf(ofKind('start').map(heldOf))),
     ids: round.enqueue.map((_, index) => followed.get(index + 1) ?? null),
+    cancelled: cancelledOf(round, keysOf(ofKind('cancelled').map(heldOf))),
     reserved: inRunOrder(ofKind('reserved').map(reservationOf), round.reserve ?? noWish),
   }
 }
@@ -134,6 +143,12 @@ function lostOf({ settle, start }: Round, refused: ReadonlySet<string>, notStart
   )
   const lostStarts = start.filter((one) => notStarted.has(keyOf(one)) || settled.has(keyOf(one)))
   return [...lostSettlements, ...lostStarts].map(({ id, fence }) => ({ id, fence }))
+}
+
+function cancelledOf({ settle }: Round, cancelled: ReadonlySet<string>): readonly JobId[] {
+  return withoutRepeats(settle)
+    .filter((one) => cancelled.has(keyOf(one)))
+    .map(({ id }) => id)
 }
 
 function keysOf(held: readonly Held[]): ReadonlySet<string> {

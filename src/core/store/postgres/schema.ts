@@ -42,6 +42,16 @@ export function postgresTables(names: TableNames, schema: string | undefined) {
         .on(columns.queue, columns.priority, columns.availableAt, columns.id)
         .where(sql`"worker" is null`),
       index(`${names.jobs}_held`).on(columns.worker).where(sql`"worker" is not null`),
+      // A look once a second: these are empty nearly always, and then cost nothing.
+      index(`${names.jobs}_suspect`)
+        .on(columns.queue, columns.availableAt)
+        .where(sql`"suspect" = 1 and "worker" is null`),
+      index(`${names.jobs}_newer`)
+        .on(columns.queue, columns.availableAt)
+        .where(sql`"version" > 1 and "worker" is null`),
+      index(`${names.jobs}_cancelled`)
+        .on(columns.cancelledAt)
+        .where(sql`"cancelled_at" is not null and "worker" is null`),
       uniqueIndex(`${names.jobs}_unique`).on(columns.uniqueKey).where(sql`"unique_key" is not null`),
     ],
   )
@@ -128,6 +138,8 @@ export function postgresTables(names: TableNames, schema: string | undefined) {
     deadAt: bigint('dead_at', { mode: 'number' }),
     /** How it died, judged once: 'alone', 'company' or 'free'. */
     verdict: text('verdict'),
+    /** What pays for its death: {"id": fence} of the started jobs that it held when it was judged. */
+    blamed: text('blamed'),
   })
 
   /** Queues that are paused; a queue without a row is not. */

@@ -1,5 +1,5 @@
 import { defaults } from '../../defaults.ts'
-import { free, insertJobs, mine, now, type Relations, these } from './fragments.ts'
+import { archive, free, insertJobs, mine, now, type Relations, these } from './fragments.ts'
 
 /** How attempts end: the parts of an exchange that settle, start and follow up. */
 
@@ -23,27 +23,36 @@ export function starts({ jobs }: Relations): string[] {
   ]
 }
 
-/** Every ending but a plain completion. `held` locks and confirms; what follows touches nothing else. */
+/**
+ * Every ending but a plain completion. `held` locks and confirms, and turns what would be tried again although it was
+ * cancelled into a cancellation; what follows touches nothing else.
+ */
 export function otherEndings({ jobs, failed, ended, attempts }: Relations): string[] {
   const ending = (kind: string): string => these('held', ` where p.kind = '${kind}'`)
   return [
     `asked_end as materialized (select * from rows from (json_to_recordset(:endings::text::json) as (
   kind text, id bigint, fence bigint, delay bigint, reason text, attempt bigint, worker text, started_at bigint,
   ended_at bigint, error_type text, message text, stack text, output text)) with ordinality as e(
-  kind, id, fence, delay, reason, attempt, worker, started_at, ended_at, error_type, message, stack, output, place))`,
+  asked, id, fence, delay, reason, attempt, worker, started_at, ended_at, error_type, message, stack, output, place))`,
 
-    `held as materialized (select a.* from (select * from asked_end order by id) a,
-  lateral (select from ${jobs} j where j.id = a.id and j.fence = a.fence and ${mine} for update) j)`,
+    `held as materialized (
+  select a.*, case when j.cancelled_at is not null and a.asked in ('retry', 'fail') then 'cancel' else a.asked end as kind
+  from (select * from asked_end order by id) a,
+  lateral (select j.cancelled_at from ${jobs} j where j.id = a.id and j.fence = a.fence and ${mine} for update) j)`,
 
     `kept as (delete from ${jobs} j where ${ending('keep')} returning j.*)`,
-    `archived as (insert into ${ended} (id, state, fence, queue, priority, job, failures, version, enqueued_at, ended_at,
-    envelope)
-  select k.id, 'done', k.fence, k.queue, k.priority, k.job, k.failures, k.version, k.enqueued_at, ${now}, k.envelope
-  from kept k)`,
+    `cancelling as (delete from ${jobs} j where ${ending('cancel')} returning j.*)`,
+    `archived as (${archive(ended, "select k.*, 'done' as state, 0 as cost from kept k")})`,
+    `called_off as (${archive(
+      ended,
+      `select c.*, 'cancelled' as state, case when h.attempt is null then 0 else 1 end as cost
+    from cancelling c join held h on h.id = c.id`,
+    )})`,
 
-    `retried as (update ${jobs} j set ${free}, failures = j.failures + 1, available_at = ${now} + h.delay
+    `retried as (update ${jobs} j set ${free}, failures = j.failures + 1, suspect = 0, available_at = ${now} + h.delay
   from held h where ${ending('retry')} and h.id = j.id)`,
-    `released as (update ${jobs} j set ${free}, available_at = coalesce(${now} + h.delay, j.available_at)
+    `released as (update ${jobs} j set ${free}, available_at = coalesce(${now} + h.delay, j.available_at),
+    suspect = case when h.delay is null then j.suspect else 0 end
   from held h where ${ending('release')} and h.id = j.id)`,
 
     `failing as (delete from ${jobs} j where ${ending('fail')} returning j.*)`,
@@ -56,7 +65,7 @@ export function otherEndings({ jobs, failed, ended, attempts }: Relations): stri
     `recorded as (insert into ${attempts} (job_id, fence, attempt, worker, started_at, ended_at, error_type, message,
     stack, output)
   select h.id, h.fence, h.attempt, h.worker, h.started_at, h.ended_at, h.error_type, h.message, h.stack, h.output
-  from held h where h.kind in ('retry', 'fail') order by h.place)`,
+  from held h where h.attempt is not null order by h.place)`,
     trimmed(attempts),
   ]
 }
@@ -68,7 +77,7 @@ function trimmed(attempts: string): string {
   select n.id from held h, lateral (
     select o.id, row_number() over (order by o.id) as place, count(*) over () as total
     from ${attempts} o where o.job_id = h.id) n
-  where h.kind in ('retry', 'fail') and h.fence > ${first + last} and n.place > ${first} and n.place <= n.total - ${last - 1})))`
+  where h.attempt is not null and h.fence > ${first + last} and n.place > ${first} and n.place <= n.total - ${last - 1})))`
 }
 
 /**
@@ -82,7 +91,8 @@ export function followUps({ jobs, jobIds }: Relations): string[] {
       parent bigint, queue text, priority bigint, delay bigint, moment bigint, job text, unique_key text, version bigint,
       envelope text)) with ordinality as u(
       parent, queue, priority, delay, moment, job, unique_key, version, envelope, place)
-    where (select count(*) from done) + (select count(*) from kept) + (select count(*) from failing) > 0
+    where (select count(*) from done) + (select count(*) from kept) + (select count(*) from cancelling)
+      + (select count(*) from failing) > 0
       and (u.parent in (select d.id from done d) or u.parent in (select k.id from kept k))
     order by u.place) f)`,
     `added as (${insertJobs(jobs, 'followed a order by a.place')})`,

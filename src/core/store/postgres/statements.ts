@@ -1,5 +1,7 @@
 import { exchange } from './exchange.ts'
-import { free, holders, insertJobs, now, type Relations, these } from './fragments.ts'
+import { free, holders, insertJobs, now, type Relations } from './fragments.ts'
+import { look } from './looking.ts'
+import { abandoned, chores, endAbandoned, forgetDead, freeDead, heldByDead, judge } from './recovering.ts'
 import { nextDue, type Scope } from './reserving.ts'
 import { type Statement, statement } from './statement.ts'
 
@@ -12,12 +14,6 @@ import { type Statement, statement } from './statement.ts'
  * `= ANY(ARRAY(SELECT …))`, since a join becomes a scan of the whole table; and what has a LIMIT is MATERIALIZED,
  * since it may otherwise run more than once.
  */
-
-/** How many jobs of a dead worker are freed in one transaction. */
-export const freedAtOnce = 500
-
-/** A dead worker's row stays so long: what a merely frozen one still commits is found and freed. */
-const keepDeadMs = 86_400_000
 
 /** Builds the statements of one installation; each text is always the same, so that the server prepares it once. */
 export function statementsFor(tables: Relations) {
@@ -36,12 +32,14 @@ export function statementsFor(tables: Relations) {
        where id = :worker::bigint and dead_at is null returning id`,
     ),
     leave: statement(leave(tables)),
+    look: byScope((scope) => statement(look(tables, scope))),
+    chores: statement(chores(tables)),
     judge: statement(judge(tables)),
-    bury: statement(bury(tables)),
-    forgetDead: statement(
-      `delete from ${tables.workers} w where w.dead_at < ${now} - ${keepDeadMs}
-       and (select count(*) from ${tables.jobs} j where j.worker = w.id) = 0`,
-    ),
+    heldByDead: statement(heldByDead(tables)),
+    freeDead: statement(freeDead(tables)),
+    abandoned: statement(abandoned(tables)),
+    endAbandoned: statement(endAbandoned(tables)),
+    forgetDead: statement(forgetDead(tables)),
   }
 }
 
@@ -71,10 +69,10 @@ function disown({ jobs }: Relations): string {
 
 function join({ workers }: Relations): string {
   const profile = ['name', 'version', 'host', 'boot_id', 'pid_namespace', 'pid', 'pid_start', 'queues', 'concurrency']
-  const columns = [...profile, 'lease_ms', 'state', 'started_at', 'beat_at', 'dead_at', 'verdict']
+  const columns = [...profile, 'lease_ms', 'state', 'started_at', 'beat_at', 'dead_at', 'verdict', 'blamed']
   return `insert into ${workers} (id, ${columns.join(', ')})
 values (:worker::bigint, :name::text, :version::text, :host::text, :bootId::text, :pidNamespace::text, :pid::bigint,
-  :pidStart::text, :queues::text, :concurrency::bigint, :leaseMs::bigint, 'working', ${now}, ${now}, null, null)
+  :pidStart::text, :queues::text, :concurrency::bigint, :leaseMs::bigint, 'working', ${now}, ${now}, null, null, null)
 on conflict (id) do update set ${columns.map((column) => `${column} = excluded.${column}`).join(', ')}`
 }
 
@@ -83,31 +81,4 @@ function leave({ jobs, workers }: Relations): string {
   select h.id from ${jobs} h where h.worker = :worker::bigint order by h.id for update))),
 gone as (delete from ${workers} w where w.id = :worker::bigint returning w.id, w.dead_at)
 select g.id from gone g where g.dead_at is null`
-}
-
-/** Declares the silent dead and says once how they died; a row that another observer is judging is left to it. */
-function judge({ jobs, workers }: Relations): string {
-  return `with silent as materialized (
-  select w.id, w.state from ${workers} w
-  where w.dead_at is null and w.id <> :worker::bigint and w.beat_at + w.lease_ms < ${now}
-  order by w.id for update skip locked),
-counted as materialized (
-  select s.id, s.state, h.held, h.started from silent s,
-  lateral (select count(*) as held, count(j.started_at) as started from ${jobs} j where j.worker = s.id) h)
-update ${workers} w set dead_at = ${now},
-  verdict = case when c.state = 'draining' or c.started = 0 then 'free' when c.held = 1 then 'alone' else 'company' end
-from counted c where w.id = c.id and w.dead_at is null returning w.id`
-}
-
-/** Frees some of what dead workers hold, in the order of ids and past what anybody else has locked. */
-function bury({ jobs, workers }: Relations): string {
-  return `with doomed as materialized (
-  select j.id, w.verdict from ${workers} w,
-  lateral (select j.id from ${jobs} j where j.worker = w.id order by j.id limit ${freedAtOnce} for update skip locked) j
-  where w.dead_at is not null limit ${freedAtOnce})
-update ${jobs} j set ${free}, fence = j.fence + 1,
-  crashes = j.crashes + case when ${these('doomed', ` where p.verdict = 'alone'`)} then 1 else 0 end,
-  suspect = case when j.started_at is not null
-    and ${these('doomed', ` where p.verdict = 'company'`)} then 1 else j.suspect end
-where ${these('doomed')} returning j.id`
 }

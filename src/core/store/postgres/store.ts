@@ -1,14 +1,18 @@
 import { requireCurrent } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
+import { RecoveryPass } from '../recovery.ts'
 import type {
   Beat,
   BeatAnswer,
   Enqueued,
   Exchanged,
   Filter,
+  Look,
   NewJob,
+  Observation,
   Recovery,
   Round,
+  Sight,
   Store,
   WorkerId,
   WorkerProfile,
@@ -18,14 +22,16 @@ import type { Row } from './connection.ts'
 import { type Call, Connections } from './connections.ts'
 import { Enqueuing } from './enqueuing.ts'
 import { relations } from './fragments.ts'
+import { lookValues, sightOf } from './looking.ts'
+import { PostgresRecovering } from './recovering.ts'
 import type { Scope } from './reserving.ts'
 import { answerOf, filterValues, isFull, needsTwoSteps, roundValues, scopeOf } from './round.ts'
 import { bigints } from './statement.ts'
-import { freedAtOnce, type Statements, statementsFor } from './statements.ts'
+import { type Statements, statementsFor } from './statements.ts'
 
 const exchanging: Call = { doing: 'settle and reserve jobs', kind: 'writing' }
 const beating: Call = { doing: 'write a beat', kind: 'repeatable' }
-const recovering: Call = { doing: 'recover jobs', kind: 'repeatable' }
+const seeing: Call = { doing: 'look around', kind: 'reading' }
 const looking: Call = { doing: 'look for the next job', kind: 'reading' }
 const opening: Call = { doing: 'read its schema', kind: 'reading' }
 
@@ -58,12 +64,14 @@ class PostgresStore implements Store {
   readonly #options: StoreOptions
   readonly #statements: Statements
   readonly #enqueuing: Enqueuing
+  readonly #recovery: RecoveryPass
 
   constructor(connections: Connections, options: StoreOptions) {
     this.#connections = connections
     this.#options = options
     this.#statements = statementsFor(relations(options.names, options.schema))
     this.#enqueuing = new Enqueuing(connections, this.#statements, options.label)
+    this.#recovery = new RecoveryPass(new PostgresRecovering(connections, this.#statements, () => this.#now))
   }
 
   /** The moment of the clock that this store was opened with; null: the server's own. */
@@ -127,14 +135,14 @@ class PostgresStore implements Store {
     return { known: true }
   }
 
-  async recover(observer: WorkerId): Promise<Recovery> {
-    const now = this.#now
-    const dead = await this.#connections.run(this.#statements.judge, { now, worker: observer }, recovering)
-    let freed = 0
-    for (let batch = freedAtOnce; batch === freedAtOnce; freed += batch)
-      batch = (await this.#connections.run(this.#statements.bury, {}, recovering)).length
-    await this.#connections.run(this.#statements.forgetDead, { now }, recovering)
-    return { dead: dead.map(({ id }) => id as WorkerId), freed }
+  async look(look: Look): Promise<Sight> {
+    const statement = this.#statements.look[scopeOf(look.filter)]
+    const [row] = await this.#connections.run(statement, { now: this.#now, ...lookValues(look) }, seeing)
+    return sightOf(row)
+  }
+
+  recover(observation: Observation): Promise<Recovery> {
+    return this.#recovery.run(observation)
   }
 
   close(): Promise<void> {

@@ -1,12 +1,25 @@
 import { and, asc, count, desc, eq, getTableColumns, gt, gte, isNull, lt, max, or, type SQL, sql } from 'drizzle-orm'
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3'
-import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
-import type { Admin, FailedFilter, FailedGroup, FailedJob, QueueCounts, Retried, WorkerRow } from '../admin.ts'
+import type {
+  Admin,
+  BusyJob,
+  Cancelled,
+  FailedFilter,
+  FailedGroup,
+  FailedJob,
+  FoundJob,
+  LiveFilter,
+  QueueCounts,
+  Retried,
+  WorkerRow,
+} from '../admin.ts'
 import { requireCurrent } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
 import type { AttemptRecord, FailReason, Held, JobId } from '../store.ts'
 import { appliedMigrations } from './applied.ts'
 import { Connection, operatorRole } from './connection.ts'
+import { LiveJobs } from './live-jobs.ts'
+import { oneOf } from './one-of.ts'
 import { type SqliteTables, sqliteTables } from './schema.ts'
 import { now } from './transaction.ts'
 
@@ -32,6 +45,7 @@ class SqliteAdmin implements Admin {
   readonly #options: StoreOptions
   readonly #db: BetterSQLite3Database
   readonly #tables: SqliteTables
+  readonly #liveJobs: LiveJobs
 
   constructor(connection: Connection, options: StoreOptions) {
     this.#connection = connection
@@ -40,6 +54,7 @@ class SqliteAdmin implements Admin {
     connection.db.function('khepri_lower', { deterministic: true }, (text: string) => text.toLowerCase())
     this.#db = drizzle(connection.db)
     this.#tables = sqliteTables(options.names)
+    this.#liveJobs = new LiveJobs({ connection, db: this.#db, tables: this.#tables, now: () => this.#now() })
   }
 
   async *failed(filter: FailedFilter, limit: number | null): AsyncGenerator<FailedJob> {
@@ -174,6 +189,22 @@ class SqliteAdmin implements Admin {
     })
   }
 
+  async selectLive(filter: LiveFilter): Promise<readonly JobId[]> {
+    return this.#liveJobs.select(filter)
+  }
+
+  async cancel(ids: readonly JobId[]): Promise<Cancelled> {
+    return this.#liveJobs.cancel(ids)
+  }
+
+  async find(id: JobId): Promise<FoundJob | null> {
+    return this.#liveJobs.find(id)
+  }
+
+  async busy(leastMs: number): Promise<readonly BusyJob[]> {
+    return this.#liveJobs.busy(leastMs)
+  }
+
   async counts(): Promise<readonly QueueCounts[]> {
     return this.#connection.read(() => {
       const live = new Map(this.#liveCounts().map((row) => [row.queue, row]))
@@ -232,6 +263,7 @@ class SqliteAdmin implements Admin {
       beatAt,
       state,
       held: count(jobs.id),
+      running: count(jobs.startedAt),
     }
     const rows = this.#db
       .select(columns)
@@ -286,11 +318,6 @@ class SqliteAdmin implements Admin {
       until === undefined ? undefined : lt(failed.failedAt, until),
     )
   }
-}
-
-/** A list as one parameter: its length has no limit. */
-function oneOf(column: SQLiteColumn, values: readonly (string | number)[]): SQL {
-  return sql`${column} in (select value from json_each(${JSON.stringify(values)}))`
 }
 
 function blank(name: string) {

@@ -1,4 +1,4 @@
-import { schemaForeign } from '../migrator.ts'
+import { type Applied, schemaForeign } from '../migrator.ts'
 import type { Connection } from './connection.ts'
 
 /**
@@ -6,16 +6,10 @@ import type { Connection } from './connection.ts'
  *
  * Throws SCHEMA_FOREIGN where a table of that name is not a list of migrations.
  */
-export function appliedMigrations(connection: Connection, table: string, label: string): readonly string[] | null {
-  const columns = pluck(connection, 'select name from pragma_table_info(?)', table)
+export function appliedMigrations(connection: Connection, table: string, label: string): readonly Applied[] | null {
+  const columns = connection.statement('select name from pragma_table_info(?)').pluck().all(table)
   if (columns.length === 0) return null
-  if (!columns.includes('name') || !columns.includes('applied_at')) throw schemaForeign(table, label)
-  return pluck(connection, `select name from "${table}" order by name`)
-}
-
-function pluck(connection: Connection, text: string, ...params: readonly unknown[]): string[] {
-  return connection
-    .statement(text)
-    .pluck()
-    .all(...params) as string[]
+  if (!['name', 'applied_at', 'least_worker'].every((name) => columns.includes(name))) throw schemaForeign(table, label)
+  const rows = connection.statement(`select name, least_worker as "leastWorker" from "${table}" order by name`).all()
+  return rows as Applied[]
 }

@@ -73,12 +73,12 @@ export class Connection {
 
   /** Runs `work` in one transaction that holds the write lock from its first moment; all or nothing. */
   write<T>(work: () => T): Promise<T> {
-    return this.patiently(() => this.#transaction('begin immediate', work))
+    return this.patiently(() => this.#transaction('begin immediate', work, () => this.#commit()))
   }
 
   /** Runs `work` on one unchanging view of the database. */
   read<T>(work: () => T): Promise<T> {
-    return this.patiently(() => this.#transaction('begin', work))
+    return this.patiently(() => this.#transaction('begin', work, () => this.statement('commit').run()))
   }
 
   /** Runs `work` again, until the deadline, as long as the lock is somebody else's. */
@@ -105,11 +105,11 @@ export class Connection {
     this.#durability = durability
   }
 
-  #transaction<T>(begin: string, work: () => T): T {
+  #transaction<T>(begin: string, work: () => T, end: () => void): T {
     this.statement(begin).run()
     try {
       const result = work()
-      this.#commit()
+      end()
       return result
     } catch (error) {
       // SQLite itself rolls back after some errors, a full disk among them.
@@ -118,6 +118,7 @@ export class Connection {
     }
   }
 
+  /** What was only read has no outcome; a change that the disk did not confirm may or may not be there. */
   #commit(): void {
     try {
       this.statement('commit').run()

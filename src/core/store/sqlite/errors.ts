@@ -1,4 +1,4 @@
-import { KhepriError } from '../../errors.ts'
+import { isKhepriError, KhepriError } from '../../errors.ts'
 import { schemaMissing } from '../migrator.ts'
 
 /** What the driver throws: recognised by shape, since it may come from another copy of it. */
@@ -35,11 +35,11 @@ export function storeClosed(label: string): KhepriError {
 /**
  * Rebuilds a driver's error as ours, without its text and without parameters.
  *
- * What is no error of the database comes back as it is: it is a fault in this program.
+ * What is ours already comes back as it is, and so does what is no error of the database: it is a fault in this program.
  */
 export function toStoreError(error: unknown, label: string): unknown {
   const cause = driverError(error)
-  if (cause === null) return error
+  if (cause === null || isKhepriError(error)) return error
   if (cause.message.startsWith('no such table')) return schemaMissing(label)
   const { code, says, fix } = kinds.find(({ match }) => match.test(cause.code)) ?? unexpected
   return new KhepriError(code, `${label} ${says} (${cause.code})`, { fix, cause })

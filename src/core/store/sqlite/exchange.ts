@@ -1,10 +1,33 @@
 import { KhepriError } from '../../errors.ts'
-import type { Exchanged, FollowUp, Held, JobId, Reservation, Round, Settlement, Wish, WorkerId } from '../store.ts'
+import type {
+  AttemptRecord,
+  Exchanged,
+  FollowUp,
+  Held,
+  JobId,
+  Reservation,
+  Round,
+  Settlement,
+  Wish,
+  WorkerId,
+} from '../store.ts'
 import { insertJobs } from './insertion.ts'
 import { type Candidate, Selection } from './selection.ts'
+import type { Statements } from './statements.ts'
 import type { Transaction } from './transaction.ts'
 
 type Of<Kind extends Settlement['kind']> = Settlement & { readonly kind: Kind }
+
+/** A settlement or a start that the fence let through. */
+interface Accepted<Claim> {
+  readonly claim: Claim
+  readonly isCancelled: boolean
+}
+
+type Prepared = Exclude<
+  keyof Statements,
+  'insert' | 'level' | 'beyond' | 'levelDue' | 'beyondDue' | 'suspectDue' | 'newer'
+>
 
 /** Attempts leave rows, and only a job reserved more often than this can have rows to trim. */
 const fewAttempts = 100
@@ -21,26 +44,28 @@ export class Exchange {
 
   run(round: Round): Exchanged {
     const settled = this.#held(round.settle)
-    this.#settle(settled.accepted)
-    const ids = this.#enqueue(round.enqueue, settled.accepted)
+    const endings = settled.accepted.map(endingOf)
+    this.#settle(endings)
+    const ids = this.#enqueue(round.enqueue, endings)
     this.#disown(round.disown)
     const started = this.#held(round.start)
-    this.#start(started.accepted)
+    this.#start(started.accepted.map(({ claim }) => claim))
     const reserved = round.reserve ? this.#reserve(round.reserve) : []
-    return { lost: [...settled.lost, ...started.lost], ids, reserved }
+    return { lost: [...settled.lost, ...started.lost], ids, cancelled: cancelledOf(settled.accepted), reserved }
   }
 
   /** Sorts out what this worker still holds under the very fence it names; a second claim for one job is lost. */
-  #held<Claim extends Held>(claims: readonly Claim[]): { accepted: readonly Claim[]; lost: readonly Held[] } {
+  #held<Claim extends Held>(claims: readonly Claim[]): { accepted: readonly Accepted<Claim>[]; lost: readonly Held[] } {
     if (claims.length === 0) return { accepted: [], lost: [] }
     const parameters = { ids: listOfIds(claims), worker: this.#worker }
-    const rows = this.#prepared('held').all(parameters) as Held[]
-    const fences = new Map(rows.map(({ id, fence }) => [id, fence]))
-    const accepted: Claim[] = []
+    const rows = this.#prepared('held').all(parameters) as (Held & { readonly isCancelled: number })[]
+    const held = new Map(rows.map((row) => [row.id, row]))
+    const accepted: Accepted<Claim>[] = []
     const lost: Held[] = []
     for (const claim of claims) {
-      const isHeld = fences.get(claim.id) === claim.fence && fences.delete(claim.id)
-      if (isHeld) accepted.push(claim)
+      const row = held.get(claim.id)
+      const isHeld = row?.fence === claim.fence && held.delete(claim.id)
+      if (isHeld) accepted.push({ claim, isCancelled: row.isCancelled === 1 })
       else lost.push({ id: claim.id, fence: claim.fence })
     }
     return { accepted, lost }
@@ -50,15 +75,15 @@ export class Exchange {
     this.#complete(settlements.filter((settlement) => settlement.kind === 'complete'))
     this.#retry(settlements.filter((settlement) => settlement.kind === 'retry'))
     this.#fail(settlements.filter((settlement) => settlement.kind === 'fail'))
+    this.#cancel(settlements.filter((settlement) => settlement.kind === 'cancel'))
     this.#release(settlements.filter((settlement) => settlement.kind === 'release'))
   }
 
   #complete(done: readonly Of<'complete'>[]): void {
-    const { now } = this.#transaction
     const kept = done.filter(({ keep }) => keep)
     // A first reservation has fence 1: a job that was never reserved before has no history to remove.
     const withHistory = done.filter(({ keep, fence }) => !keep && fence > 1)
-    if (kept.length > 0) this.#prepared('keep').run({ ids: listOfIds(kept), now })
+    this.#archive(kept, 'done', 0)
     if (withHistory.length > 0) this.#prepared('forget').run({ ids: listOfIds(withHistory) })
     if (done.length > 0) this.#prepared('remove').run({ ids: listOfIds(done) })
   }
@@ -93,14 +118,32 @@ export class Exchange {
     this.#prepared('remove').run({ ids: listOfIds(failed) })
   }
 
-  #record({ id, fence, attempt }: Of<'retry'> | Of<'fail'>): void {
+  #cancel(cancelled: readonly Of<'cancel'>[]): void {
+    const attempted = cancelled.filter(hasAttempt)
+    for (const settlement of attempted) this.#record(settlement)
+    this.#archive(attempted, 'cancelled', 1)
+    this.#archive(
+      cancelled.filter((settlement) => !hasAttempt(settlement)),
+      'cancelled',
+      0,
+    )
+    if (cancelled.length > 0) this.#prepared('remove').run({ ids: listOfIds(cancelled) })
+  }
+
+  /** cost: what is added to the jobs' failures. */
+  #archive(jobs: readonly Held[], state: 'done' | 'cancelled', cost: 0 | 1): void {
+    if (jobs.length === 0) return
+    this.#prepared('archive').run({ ids: listOfIds(jobs), state, cost, now: this.#transaction.now })
+  }
+
+  #record({ id, fence, attempt }: Held & { readonly attempt: AttemptRecord }): void {
     this.#prepared('record').run({ ...attempt, id, fence })
     if (fence > fewAttempts) this.#prepared('trim').run({ id })
   }
 
-  #enqueue(jobs: readonly FollowUp[], accepted: readonly Settlement[]): readonly (JobId | null)[] {
+  #enqueue(jobs: readonly FollowUp[], endings: readonly Settlement[]): readonly (JobId | null)[] {
     if (jobs.length === 0) return []
-    const completed = new Set(accepted.filter(({ kind }) => kind === 'complete').map(({ id }) => id))
+    const completed = new Set(endings.filter(({ kind }) => kind === 'complete').map(({ id }) => id))
     const wanted = jobs.filter(({ parent }) => completed.has(parent))
     const enqueued = insertJobs(this.#transaction, wanted).values()
     return jobs.map(({ parent }) => {
@@ -134,12 +177,30 @@ export class Exchange {
     throw new KhepriError('BUG', `a reservation of ${jobs.length} jobs changed ${changes} rows`)
   }
 
-  #prepared(
-    name: 'held' | 'keep' | 'remove' | 'forget' | 'giveBack' | 'fail' | 'record' | 'trim' | 'disown' | 'start' | 'take',
-  ) {
+  #prepared(name: Prepared) {
     const { connection, statements } = this.#transaction
     return connection.statement(statements[name])
   }
+}
+
+/** Nothing that was cancelled is tried again. */
+function endingOf({ claim, isCancelled }: Accepted<Settlement>): Settlement {
+  if (!isCancelled || !isTriedAgain(claim)) return claim
+  const { id, fence, attempt } = claim
+  return { id, fence, kind: 'cancel', attempt }
+}
+
+function cancelledOf(accepted: readonly Accepted<Settlement>[]): readonly JobId[] {
+  return accepted.filter(({ claim, isCancelled }) => isCancelled && isTriedAgain(claim)).map(({ claim }) => claim.id)
+}
+
+/** A failed job counts, since an operator can retry it. */
+function isTriedAgain(settlement: Settlement): settlement is Of<'retry'> | Of<'fail'> {
+  return settlement.kind === 'retry' || settlement.kind === 'fail'
+}
+
+function hasAttempt(settlement: Of<'cancel'>): settlement is Of<'cancel'> & { readonly attempt: AttemptRecord } {
+  return settlement.attempt !== null
 }
 
 function listOfIds(jobs: readonly Held[]): string {

@@ -49,10 +49,11 @@ export function refuseUnusable(path: string, label: string): void {
   const folder = dirname(path)
   if (!existsSync(folder))
     throw new KhepriError('STORE_UNREACHABLE', `the folder of ${label} does not exist`, { fix: `mkdir -p ${folder}` })
-  if (!existsSync(path)) return requireAccess(folder, `the folder of ${label}`)
-  if (statSync(path).isDirectory())
+  const isThere = existsSync(path)
+  if (isThere && statSync(path).isDirectory())
     throw new KhepriError('STORE_UNREACHABLE', `${label} is a folder`, { fix: 'name a file in the database setting' })
-  requireAccess(path, label)
+  if (isThere) requireAccess(path, label)
+  else requireAccess(folder, `the folder of ${label}`)
 }
 
 function requireAccess(path: string, shown: string): void {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { KhepriError } from '../../errors.ts'
 import type { Migration, MigrationStatus, Migrations } from '../migrations.ts'
-import { loadMigrations, refuseForeign, refuseUnknown, statementsOf, statusOf } from '../migrator.ts'
+import { loadMigrations, refuseAhead, refuseForeign, statementsOf, statusOf } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
 import { appliedMigrations } from './applied.ts'
 import { Connection, type ConnectionOptions } from './connection.ts'
@@ -56,9 +56,15 @@ class SqliteMigrations implements Migrations {
 
   /** What is to be applied here, or the reason why nothing can be. */
   #pending(connection: Connection): readonly Migration[] {
-    const { pending, unknown } = this.#statusOf(connection)
-    refuseUnknown(unknown, this.#options.label)
-    refuseForeign(pending, existingNames(connection), this.#options.label)
+    const { names, label } = this.#options
+    const applied = appliedMigrations(connection, names.migrations, label) ?? []
+    refuseAhead(
+      applied,
+      this.#migrations.map(({ name }) => name),
+      label,
+    )
+    const { pending } = statusOf(this.#migrations, applied)
+    refuseForeign(pending, existingNames(connection), label)
     return pending
   }
 
@@ -77,11 +83,13 @@ class SqliteMigrations implements Migrations {
     const { names, clock } = this.#options
     if (!this.#pending(connection).some(({ name }) => name === migration.name)) return false
     connection.db.exec(
-      `create table if not exists "${names.migrations}" (name text primary key not null, applied_at integer not null)`,
+      `create table if not exists "${names.migrations}"
+        (name text primary key not null, applied_at integer not null, least_worker text)`,
     )
     for (const statement of statementsOf(migration)) connection.db.exec(statement)
-    const record = connection.statement(`insert into "${names.migrations}" (name, applied_at) values (?, ?)`)
-    record.run(migration.name, now(clock))
+    const columns = 'name, applied_at, least_worker'
+    const record = connection.statement(`insert into "${names.migrations}" (${columns}) values (?, ?, ?)`)
+    record.run(migration.name, now(clock), migration.leastWorker)
     return true
   }
 

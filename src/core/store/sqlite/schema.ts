@@ -41,6 +41,12 @@ export function sqliteTables(names: TableNames) {
         .on(table.queue, table.priority, table.availableAt, table.id)
         .where(sql`"worker" is null`),
       index(`${names.jobs}_held`).on(table.worker).where(sql`"worker" is not null`),
+      // A look once a second: these are empty nearly always, and then cost nothing.
+      index(`${names.jobs}_suspect`).on(table.queue, table.availableAt).where(sql`"suspect" = 1 and "worker" is null`),
+      index(`${names.jobs}_newer`).on(table.queue, table.availableAt).where(sql`"version" > 1 and "worker" is null`),
+      index(`${names.jobs}_cancelled`)
+        .on(table.cancelledAt)
+        .where(sql`"cancelled_at" is not null and "worker" is null`),
       uniqueIndex(`${names.jobs}_unique`).on(table.uniqueKey).where(sql`"unique_key" is not null`),
     ],
   )
@@ -127,6 +133,8 @@ export function sqliteTables(names: TableNames) {
     deadAt: integer('dead_at'),
     /** How it died, judged once: 'alone', 'company' or 'free'. */
     verdict: text('verdict'),
+    /** What pays for its death: {"id": fence} of the started jobs that it held when it was judged. */
+    blamed: text('blamed'),
   })
 
   /** Queues that are paused; a queue without a row is not. */

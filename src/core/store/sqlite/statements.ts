@@ -2,8 +2,8 @@ import { defaults } from '../../defaults.ts'
 import type { TableNames } from '../names.ts'
 import type { Filter } from '../store.ts'
 
-/** How many jobs of a dead worker are freed in one transaction. */
-export const freedAtOnce = 500
+/** How many jobs of dead workers, or cancelled ones, are moved in one transaction. */
+const movedAtOnce = 500
 
 const free = 'worker = null, batch = null, started_at = null'
 const listed = (parameter: string) => `in (select value from json_each(:${parameter}))`
@@ -16,9 +16,11 @@ const listed = (parameter: string) => `in (select value from json_each(:${parame
  */
 export function statementsFor(names: TableNames) {
   const { jobs, failed, ended, attempts, workers, queues } = names
+  const started = `"${jobs}" j where j.worker = "${workers}".id and j.started_at is not null`
+  const isBlamed = `json_extract(w.blamed, '$."' || "${jobs}".id || '"') is "${jobs}".fence`
   return {
-    /** Which of these jobs the worker holds, and under which fence. */
-    held: `select id, fence from "${jobs}" where id ${listed('ids')} and worker = :worker`,
+    /** Which of these jobs the worker holds, under which fence, and whether somebody has cancelled them. */
+    held: `select id, fence, cancelled_at is not null as "isCancelled" from "${jobs}" where id ${listed('ids')} and worker = :worker`,
 
     liveKeys: `select unique_key as "key", id from "${jobs}" where unique_key ${listed('keys')}`,
 
@@ -26,16 +28,18 @@ export function statementsFor(names: TableNames) {
       `insert into "${jobs}" (queue, priority, available_at, job, unique_key, version, enqueued_at, envelope)
        values ${Array(rows).fill('(?, ?, ?, ?, ?, ?, ?, ?)').join(', ')}`,
 
-    keep: `insert into "${ended}" (id, state, fence, queue, priority, job, failures, version, enqueued_at, ended_at, envelope)
-      select id, 'done', fence, queue, priority, job, failures, version, enqueued_at, :now, envelope
+    /** cost: 1 where the attempt counts as a failure. */
+    archive: `insert into "${ended}" (id, state, fence, queue, priority, job, failures, version, enqueued_at, ended_at, envelope)
+      select id, :state, fence, queue, priority, job, failures + :cost, version, enqueued_at, :now, envelope
       from "${jobs}" where id ${listed('ids')}`,
 
     remove: `delete from "${jobs}" where id ${listed('ids')}`,
 
     forget: `delete from "${attempts}" where job_id ${listed('ids')}`,
 
-    /** moments: {"id": availableAt, or null to keep it}. cost: 1 where the attempt counts as a failure. */
-    giveBack: `update "${jobs}" set ${free}, failures = failures + :cost, available_at = coalesce(e.value, available_at)
+    /** moments: {"id": availableAt, or null to keep it and what it is suspected of}. */
+    giveBack: `update "${jobs}" set ${free}, failures = failures + :cost, available_at = coalesce(e.value, available_at),
+        suspect = case when e.value is null then suspect else 0 end
       from json_each(:moments) e where "${jobs}".id = cast(e.key as integer)`,
 
     fail: `insert into "${failed}" (id, fence, queue, priority, job, failures, crashes, unique_key, version, enqueued_at,
@@ -88,6 +92,21 @@ export function statementsFor(names: TableNames) {
     beyondDue: (filter: Filter) =>
       `select min(available_at) from "${jobs}" where queue = :queue and priority > :priority and ${takeable(filter)}`,
 
+    /** Since when the longest waiting suspect has been due. */
+    suspectDue: (filter: Filter) =>
+      `select min(available_at) from "${jobs}" where suspect = 1 and ${waiting(filter)} and version <= :maxVersion`,
+
+    /** Whether anything due is only too new. A literal version, for the sake of the index: no envelope is older than 1. */
+    newer: (filter: Filter) =>
+      `select 1 from "${jobs}" where version > 1 and ${waiting(filter)} and version > :maxVersion limit 1`,
+
+    cancelled: `select id from "${jobs}" where id ${listed('held')} and cancelled_at is not null`,
+
+    known: `select 1 from "${workers}" where id = :worker and dead_at is null`,
+
+    neighbours: `select id as worker, boot_id as "bootId", pid_namespace as "pidNamespace", pid, pid_start as "pidStart"
+      from "${workers}" where host = :host and dead_at is null and id <> :worker`,
+
     join: `insert into "${workers}" (id, name, version, host, boot_id, pid_namespace, pid, pid_start, queues, concurrency,
         lease_ms, state, started_at, beat_at)
       values (:worker, :name, :version, :host, :bootId, :pidNamespace, :pid, :pidStart, :queues, :concurrency, :leaseMs,
@@ -96,7 +115,7 @@ export function statementsFor(names: TableNames) {
         boot_id = excluded.boot_id, pid_namespace = excluded.pid_namespace, pid = excluded.pid,
         pid_start = excluded.pid_start, queues = excluded.queues, concurrency = excluded.concurrency,
         lease_ms = excluded.lease_ms, state = excluded.state, started_at = excluded.started_at,
-        beat_at = excluded.beat_at, dead_at = null, verdict = null`,
+        beat_at = excluded.beat_at, dead_at = null, verdict = null, blamed = null`,
 
     beat: `update "${workers}" set beat_at = :now, state = :state where id = :worker and dead_at is null`,
 
@@ -105,27 +124,38 @@ export function statementsFor(names: TableNames) {
 
     freeHeld: `update "${jobs}" set ${free} where worker = :worker`,
 
-    /** Whether there is anything for recovery to do: a look that takes no lock. */
-    anyDead: `select 1 from "${workers}" where dead_at is not null
-      or (beat_at + lease_ms < :now and id <> :observer) limit 1`,
+    /** What there is for recovery to do: a look that takes no lock. */
+    chores: `select
+      exists (select 1 from "${workers}" where ${dying}) as judge,
+      exists (${heldByDead(names)}) as free,
+      exists (select 1 from "${jobs}" where ${abandoned}) as end,
+      exists (select 1 from "${workers}" where dead_at < :before) as forget`,
 
-    /** Declares the silent dead and judges each, once and for all, by what it holds at this moment. */
-    declareDead: `update "${workers}" set dead_at = :now, verdict = case
-        when state = 'draining' then 'free'
-        when not exists (select 1 from "${jobs}" j where j.worker = "${workers}".id and j.started_at is not null) then 'free'
+    /** Declares workers dead and judges each, once and for all, by what it holds at this moment. */
+    judge: `update "${workers}" set dead_at = :now, verdict = case
+        when state = 'draining' or id ${listed('rebooted')} then 'free'
+        when not exists (select 1 from ${started}) then 'free'
         when (select count(*) from "${jobs}" j where j.worker = "${workers}".id) = 1 then 'alone'
-        else 'company' end
-      where dead_at is null and beat_at + lease_ms < :now and id <> :observer returning id`,
+        else 'company' end,
+      blamed = (select json_group_object(cast(j.id as text), j.fence) from ${started})
+      where ${dying} returning id`,
 
-    /** Frees some of what dead workers hold, those that died long ago and were only frozen among them. */
+    /** Some of what dead workers hold, those that died long ago and were only frozen among them. */
+    heldByDead: `${heldByDead(names)} and j.id > :after order by j.id limit ${movedAtOnce}`,
+
+    /** Only what it held when it was judged pays for a worker's death. */
     freeDead: `update "${jobs}" set ${free}, fence = fence + 1,
-        crashes = crashes + (w.verdict = 'alone'),
-        suspect = max(suspect, w.verdict = 'company' and "${jobs}".started_at is not null)
-      from "${workers}" w where w.id = "${jobs}".worker and "${jobs}".id in (
-        select j.id from "${workers}" d join "${jobs}" j on j.worker = d.id
-        where d.dead_at is not null limit ${freedAtOnce})`,
+        crashes = crashes + (w.verdict = 'alone' and ${isBlamed}),
+        suspect = max(suspect, w.verdict = 'company' and ${isBlamed})
+      from "${workers}" w where w.id = "${jobs}".worker and w.dead_at is not null and "${jobs}".id ${listed('ids')}`,
 
-    forgetDead: `delete from "${workers}" where dead_at < :before`,
+    forgetDead: `delete from "${workers}" where dead_at < :before
+      and not exists (select 1 from "${jobs}" j where j.worker = "${workers}".id)`,
+
+    /** Some of the cancelled jobs that nobody holds. */
+    abandoned: `select id from "${jobs}" where ${abandoned} and +id > :after order by +id limit ${movedAtOnce}`,
+
+    stillAbandoned: `select id from "${jobs}" where id ${listed('ids')} and ${abandoned}`,
   }
 }
 
@@ -134,21 +164,47 @@ export type Statements = ReturnType<typeof statementsFor>
 const reservation = `id, fence, job, queue, priority, available_at as "availableAt", enqueued_at as "enqueuedAt", failures,
   crashes, suspect, envelope`
 
+/** Whom an observer knows to be dead. */
+const dying = `dead_at is null and id <> :observer
+  and (id ${listed('gone')} or (:silent = 1 and beat_at + lease_ms < :now))`
+
+/** Cancelled and held by nobody; the comparison makes it a range of the index, which is nearly always empty. */
+const abandoned = 'cancelled_at > 0 and worker is null'
+
+function heldByDead({ jobs, workers }: TableNames): string {
+  return `select j.id from "${workers}" d cross join "${jobs}" j on j.worker = d.id where d.dead_at is not null`
+}
+
 /**
- * The one condition of reserve and nextDue, beside the queue and the time: this worker could take this job.
+ * The one condition of reserve, nextDue and look, beside the queue and the time: this worker could take this job.
  *
  * Only what the filter uses is in the text, which therefore has a handful of forms.
  */
-function takeable({ only, except, exclude, suspects }: Filter): string {
-  const parts = [
+function takeable(filter: Filter): string {
+  return together([...wanted(filter), 'version <= :maxVersion', filter.suspects ? '' : 'suspect = 0'])
+}
+
+/** The same of everything that is due in the queues served, whatever its version, suspects included. */
+function waiting(filter: Filter): string {
+  return together([
+    filter.queues === 'all' ? '' : `queue ${listed('queues')}`,
+    'available_at <= :now',
+    `queue not ${listed('paused')}`,
+    ...wanted(filter),
+  ])
+}
+
+function wanted({ only, except, exclude }: Filter): readonly string[] {
+  return [
     'worker is null',
-    'version <= :maxVersion',
     'cancelled_at is null',
     only === null ? '' : `job ${listed('only')}`,
     except.length === 0 ? '' : `job not ${listed('except')}`,
     exclude.length === 0 ? '' : `id not ${listed('exclude')}`,
-    suspects ? '' : 'suspect = 0',
   ]
+}
+
+function together(parts: readonly string[]): string {
   return parts.filter((part) => part !== '').join(' and ')
 }
 

@@ -1,28 +1,30 @@
 import { requireCurrent } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
+import { RecoveryPass } from '../recovery.ts'
 import type {
   Beat,
   BeatAnswer,
   Enqueued,
   Exchanged,
   Filter,
+  Look,
   NewJob,
+  Observation,
   Recovery,
   Round,
+  Sight,
   Store,
-  WorkerId,
 } from '../store.ts'
 import { appliedMigrations } from './applied.ts'
 import { Connection, dispatcherRole, type Role, workerRole } from './connection.ts'
 import { storeClosed } from './errors.ts'
 import { Exchange } from './exchange.ts'
 import { insertJobs } from './insertion.ts'
+import { lookIn } from './looking.ts'
+import { SqliteRecovering } from './recovering.ts'
 import { Selection } from './selection.ts'
-import { freedAtOnce, type Statements, statementsFor } from './statements.ts'
+import { type Statements, statementsFor } from './statements.ts'
 import { now, type Transaction } from './transaction.ts'
-
-/** A dead worker's row stays so long: what a merely frozen one still commits is found and freed. */
-const keepDeadMs = 86_400_000
 
 /**
  * Opens the hot side of an SQLite file.
@@ -41,6 +43,12 @@ class SqliteStore implements Store {
   readonly #options: StoreOptions
   readonly #statements: Statements
   readonly #connections = new Map<Role, Connection>()
+  readonly #recovery = new RecoveryPass(
+    new SqliteRecovering(
+      (work) => this.#read(work),
+      (work) => this.#write(workerRole, work),
+    ),
+  )
   /** Opened to look at the schema: the first role that needs a connection takes it over. */
   #spare: Connection | undefined
   #isClosed = false
@@ -77,34 +85,12 @@ class SqliteStore implements Store {
     return this.#write(workerRole, (transaction) => beatIn(transaction, beat))
   }
 
-  async recover(observer: WorkerId): Promise<Recovery> {
-    if (!(await this.#anyDead(observer))) return { dead: [], freed: 0 }
-    const dead = await this.#write(workerRole, ({ connection, statements, now }) =>
-      connection.statement(statements.declareDead).pluck().all({ now, observer }),
-    )
-    const freed = await this.#freeDead()
-    await this.#write(workerRole, ({ connection, statements, now }) =>
-      connection.statement(statements.forgetDead).run({ before: now - keepDeadMs }),
-    )
-    return { dead: dead as WorkerId[], freed }
+  async look(look: Look): Promise<Sight> {
+    return this.#read((transaction) => lookIn(transaction, look))
   }
 
-  /** Nearly always nobody is dead, and a look does not queue for the write lock. */
-  #anyDead(observer: WorkerId): Promise<boolean> {
-    return this.#read(({ connection, statements, now }) => {
-      return connection.statement(statements.anyDead).get({ now, observer }) !== undefined
-    })
-  }
-
-  /** One short transaction after another, so that the living get the lock in between. */
-  async #freeDead(): Promise<number> {
-    for (let freed = 0; ; ) {
-      const changes = await this.#write(workerRole, ({ connection, statements }) => {
-        return connection.statement(statements.freeDead).run().changes
-      })
-      freed += changes
-      if (changes < freedAtOnce) return freed
-    }
+  async recover(observation: Observation): Promise<Recovery> {
+    return this.#recovery.run(observation)
   }
 
   async nextDue(filter: Filter): Promise<number | null> {

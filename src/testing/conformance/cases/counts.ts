@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import type { Admin, QueueCounts } from '../../../core/store/admin.ts'
-import { aJob, enqueueOne, jobs } from '../builders.ts'
+import { aJob, enqueueAll, enqueueOne, jobs } from '../builders.ts'
 import type { ConformanceCase } from '../context.ts'
+import { holding, idsOf } from '../test-worker.ts'
 
 const nothing = { ready: 0, running: 0, scheduled: 0, failed: 0, oldestReadyAt: null, paused: false }
 
@@ -89,6 +90,58 @@ export const countCases: readonly ConformanceCase[] = [
       await first.fail(await first.reserveOne())
 
       assert.deepEqual(await countsOf(admin), { default: { ...nothing, queue: 'default', failed: 1 } })
+    },
+  },
+  {
+    name: 'a worker counts what it holds, and of that what it has started',
+    async run({ store, admin, first, second }) {
+      await store.enqueue(jobs(3))
+      for (const worker of [first, second]) await worker.join()
+      await first.reserve({ limit: 3, started: 2 })
+
+      assert.deepEqual(
+        (await admin.workers()).map(({ name, held, running }) => ({ name, held, running })),
+        [
+          { name: 'first', held: 3, running: 2 },
+          { name: 'second', held: 0, running: 0 },
+        ],
+      )
+    },
+  },
+  {
+    name: 'a job that has run for as long as asked is busy, the longest first, with its worker; one that only waits is not',
+    async run({ store, admin, first, second, clock }) {
+      await first.join()
+      const ids = await enqueueAll(store, jobs(4))
+      await second.reserve({ limit: 1 })
+      await clock.advance(1_000)
+      await first.reserve({ limit: 2, started: 1 })
+      await clock.advance(5_000)
+      await first.reserve()
+
+      const [unnamed, named] = [
+        { worker: second.id, name: null },
+        { worker: first.id, name: 'first' },
+      ]
+      assert.deepEqual(await admin.busy(5_000), [
+        { id: ids[0], job: 'note', queue: 'default', holder: unnamed, runningMs: 6_000 },
+        { id: ids[1], job: 'note', queue: 'default', holder: named, runningMs: 5_000 },
+      ])
+      assert.deepEqual(idsOf(await admin.busy(5_001)), [ids[0]])
+    },
+  },
+  {
+    name: 'a job that was given back, retried or completed is not busy any more',
+    async run({ store, admin, first }) {
+      await store.enqueue(jobs(3))
+      const [one, two, three] = (await first.reserve()).map(holding)
+      assert.ok(one && two && three)
+      assert.equal((await admin.busy(0)).length, 3)
+      await first.release(one)
+      await first.retry(two, 60_000)
+      await first.complete(three)
+
+      assert.deepEqual(await admin.busy(0), [])
     },
   },
 ]

@@ -32,7 +32,7 @@ export const reserveCases: readonly ConformanceCase[] = [
   {
     name: 'an empty store gives nothing',
     async run({ first }) {
-      assert.deepEqual(await first.exchange({ reserve: aWish() }), { lost: [], ids: [], reserved: [] })
+      assert.deepEqual(await first.exchange({ reserve: aWish() }), { lost: [], ids: [], cancelled: [], reserved: [] })
     },
   },
   {
@@ -40,7 +40,7 @@ export const reserveCases: readonly ConformanceCase[] = [
     async run({ store, first }) {
       await enqueueOne(store)
 
-      assert.deepEqual(await first.exchange({}), { lost: [], ids: [], reserved: [] })
+      assert.deepEqual(await first.exchange({}), { lost: [], ids: [], cancelled: [], reserved: [] })
       assert.equal((await first.reserveOne()).fence, 1)
     },
   },
@@ -222,7 +222,7 @@ export const reserveCases: readonly ConformanceCase[] = [
       await enqueueOne(store)
       const held = await first.reserveOne({ batch: 1 })
 
-      assert.deepEqual(await first.exchange({ disown: [2, 3] }), { lost: [], ids: [], reserved: [] })
+      assert.deepEqual(await first.exchange({ disown: [2, 3] }), { lost: [], ids: [], cancelled: [], reserved: [] })
       assert.deepEqual(await first.complete(held), [])
     },
   },

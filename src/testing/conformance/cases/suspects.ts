@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { enqueueAll, jobs, leaseMs, sorted } from '../builders.ts'
+import { aRecovery, enqueueAll, jobs, leaseMs, sorted } from '../builders.ts'
 import type { ConformanceCase } from '../context.ts'
 import { loseFirst } from '../steps.ts'
 import { idsOf } from '../test-worker.ts'
@@ -84,7 +84,7 @@ export const suspectCases: readonly ConformanceCase[] = [
       await store.enqueue(jobs(1_201))
       await first.join()
       await first.reserve({ limit: 2_000, started: 1_201 })
-      assert.deepEqual(await loseFirst(context), { dead: [first.id], freed: 1_201 })
+      assert.deepEqual(await loseFirst(context), aRecovery({ dead: [first.id], freed: 1_201 }))
       const suspects = []
       for (let round = 0; round < 20; round += 1) suspects.push(await second.reserveOne({ suspects: true }))
 
@@ -102,7 +102,7 @@ export const suspectCases: readonly ConformanceCase[] = [
       await second.reserve({ limit: 2 })
       await third.prefetch({ limit: 1 })
       await clock.advance(leaseMs + 1)
-      const { dead, freed } = await first.store.recover(12_345)
+      const { dead, freed } = await first.recover({ observer: 12_345 })
       const innocent = await first.reserve()
 
       assert.deepEqual([sorted(dead), freed], [sorted([first.id, second.id, third.id]), 4])
@@ -114,6 +114,64 @@ export const suspectCases: readonly ConformanceCase[] = [
         ],
       )
       assert.equal((await second.reserveOne({ suspects: true })).id, ids[1])
+    },
+  },
+  {
+    name: 'a suspect that is retried has survived its run and is none any more',
+    needs: ['suspects'],
+    async run(context) {
+      const { store, first, second } = context
+      const ids = await enqueueAll(store, jobs(2))
+      await first.join()
+      await first.reserve()
+      await loseFirst(context)
+      await second.retry(await second.reserveOne({ suspects: true }))
+      const [again] = await second.reserve({ suspects: false })
+
+      assert.deepEqual([again?.id, again?.suspect, again?.failures], [ids[0], false, 1])
+    },
+  },
+  {
+    name: 'a suspect that gave itself back is none any more; one that was interrupted still is',
+    needs: ['suspects'],
+    async run(context) {
+      const { store, first, second } = context
+      const ids = await enqueueAll(store, jobs(2))
+      await first.join()
+      await first.reserve()
+      await loseFirst(context)
+      const asked = await second.reserveOne({ suspects: true })
+      const interrupted = await second.reserveOne({ suspects: true })
+      await second.release(asked, 0)
+      await second.release(interrupted)
+
+      assert.deepEqual(idsOf(await second.reserve({ suspects: false })), ids.slice(0, 1))
+      assert.equal((await second.reserveOne({ suspects: true })).suspect, true)
+    },
+  },
+  {
+    name: 'a suspect that is passed over does not use up the bytes or the number of the jobs behind it',
+    needs: ['suspects', 'merged queues'],
+    async run(context) {
+      const { store, first, second } = context
+      const suspects = await enqueueAll(store, jobs(2, { envelope: 'x'.repeat(1_000) }))
+      await first.join()
+      await first.reserve()
+      const [head] = await enqueueAll(store, jobs(1, { priority: -1, envelope: '{}' }))
+      const [behind] = await enqueueAll(store, jobs(1, { priority: 0, envelope: '{}' }))
+      await loseFirst(context)
+
+      for (const queues of [[['default']], [['a', 'default']], 'all'] as const)
+        for (const suspectsToo of [true, false]) {
+          const wish = { queues, suspects: suspectsToo, limit: 2, maxBytes: 100 }
+          const reserved = await second.reserve(wish)
+          assert.deepEqual(idsOf(reserved), [head, behind], JSON.stringify(wish))
+          for (const one of reserved) await second.release(one)
+        }
+      assert.equal(
+        (await second.reserveOne({ suspects: true, except: ['other'], exclude: [head ?? 0] })).id,
+        suspects[0],
+      )
     },
   },
 ]

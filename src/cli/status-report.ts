@@ -1,0 +1,103 @@
+import { formatDuration } from '../core/duration.ts'
+import type { BusyJob, QueueCounts, WorkerRow } from '../core/store/admin.ts'
+import type { MigrationStatus } from '../core/store/migrations.ts'
+import { type Field, printFields } from './fields.ts'
+import { type Excess, oldestWaitMs } from './limits.ts'
+import type { Output } from './output.ts'
+import type { Column } from './table.ts'
+import { livingFirst, workerRecord, workersText } from './worker-list.ts'
+
+/** How an installation is at one moment. */
+export interface Status {
+  /** Epoch milliseconds. */
+  readonly at: number
+  /** As messages name it. */
+  readonly database: string
+  /** null: the store has no schema. */
+  readonly schema: MigrationStatus | null
+  readonly queues: readonly QueueCounts[]
+  readonly workers: readonly WorkerRow[]
+  /** The jobs that have run for long, the longest first. */
+  readonly busy: readonly BusyJob[]
+}
+
+/** Prints a status for people, one record a line for scripts, or as one document. over: the limits that do not hold. */
+export async function printStatus(output: Output, status: Status, over: readonly Excess[] | null): Promise<void> {
+  if (output.mode === 'json') return output.document(documentOf(output, status, over))
+  if (output.mode === 'plain') return printRecords(output, status)
+  await printFields(output, fieldsOf(status))
+  await printTable(output, status.queues, queueColumns(status))
+  await printTable(output, status.busy, busyColumns)
+}
+
+function fieldsOf({ at, database, schema, workers }: Status): readonly Field[] {
+  return [
+    ['database', database],
+    ...(schema === null ? [] : [['schema', schemaText(schema)] as const]),
+    ['workers', workersText(livingFirst(workers), at)],
+  ]
+}
+
+/** The newest of our own migrations, and those of a newer khepri that lets this one go on. */
+function schemaText({ applied, newer }: MigrationStatus): string {
+  const last = applied.at(-1) ?? 'none'
+  return newer.length === 0 ? last : `${last}, and of a newer khepri ${newer.join(', ')}`
+}
+
+/** A blank line sets a table off from what stands above it. */
+async function printTable<Row>(output: Output, rows: readonly Row[], columns: readonly Column<Row>[]): Promise<void> {
+  if (rows.length === 0) return
+  await output.print('')
+  await output.list(rows, { columns, record: (row) => row })
+}
+
+const queueColumns = ({ at }: Status): readonly Column<QueueCounts>[] => [
+  { title: 'Queue', value: ({ queue }) => queue },
+  { title: 'Ready', value: ({ ready }) => String(ready) },
+  { title: 'Running', value: ({ running }) => String(running) },
+  { title: 'Scheduled', value: ({ scheduled }) => String(scheduled) },
+  { title: 'Failed', value: ({ failed }) => String(failed) },
+  { title: 'Oldest wait', value: (queue) => waitText(oldestWaitMs(queue, at)) },
+  { title: 'Paused', value: ({ paused }) => (paused ? 'paused' : '-') },
+]
+
+const waitText = (ms: number | null): string => (ms === null ? '-' : formatDuration(ms))
+
+const busyColumns: readonly Column<BusyJob>[] = [
+  { title: 'Busy', value: ({ id }) => String(id) },
+  { title: 'Job', value: ({ job }) => job },
+  { title: 'Queue', value: ({ queue }) => queue },
+  { title: 'For', value: ({ runningMs }) => formatDuration(runningMs) },
+  { title: 'Worker', value: ({ holder }) => holder.name ?? 'unknown' },
+]
+
+/** One record a line, its kind first. */
+async function printRecords(output: Output, status: Status): Promise<void> {
+  await printKind(output, fieldsOf(status), [
+    { title: '', value: ([name]) => name },
+    { title: '', value: ([, value]) => value },
+  ])
+  await printKind(output, status.queues, [{ title: '', value: () => 'queue' }, ...queueColumns(status)])
+  await printKind(output, status.busy, [{ title: '', value: () => 'busy' }, ...busyColumns])
+}
+
+async function printKind<Row>(output: Output, rows: readonly Row[], columns: readonly Column<Row>[]): Promise<void> {
+  await output.list(rows, { columns, record: (row) => row })
+}
+
+function documentOf(output: Output, status: Status, over: readonly Excess[] | null): object {
+  const { at, database, schema, workers, busy } = status
+  return {
+    database,
+    schema: schema?.applied.at(-1) ?? null,
+    queues: status.queues.map((counts) => queueRecord(counts, at)),
+    workers: livingFirst(workers).map((worker) => workerRecord(output, worker, busy)),
+    busy: busy.map(({ holder, runningMs, ...facts }) => ({ ...facts, ms: runningMs, worker: holder.name })),
+    ...(over !== null && { over }),
+  }
+}
+
+function queueRecord(counts: QueueCounts, at: number): object {
+  const { queue, ready, running, scheduled, failed, paused } = counts
+  return { queue, ready, running, scheduled, failed, oldestWaitMs: oldestWaitMs(counts, at), paused }
+}

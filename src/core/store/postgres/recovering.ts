@@ -1,0 +1,152 @@
+import type { Chores, RecoverySteps } from '../recovery.ts'
+import type { JobId, Observation, WorkerId } from '../store.ts'
+import type { Row } from './connection.ts'
+import type { Call, Connections, Values } from './connections.ts'
+import { archive, free, now, type Relations, these } from './fragments.ts'
+import { bigints, type Statement } from './statement.ts'
+
+/** How many jobs of dead workers, or cancelled ones, are moved in one transaction. */
+const movedAtOnce = 500
+
+/** A dead worker's row stays so long: what a merely frozen one still commits is found and freed. */
+const keepDeadMs = 86_400_000
+
+const longDead = `w.dead_at < ${now} - ${keepDeadMs}`
+
+/** Whom an observer knows to be dead. */
+const dying = `w.dead_at is null and w.id <> :observer::bigint
+  and (w.id = any(:gone::bigint[]) or (:silent::boolean and w.beat_at + w.lease_ms < ${now}))`
+
+/** What there is to do. */
+export function chores({ jobs, workers }: Relations): string {
+  return `select
+  exists (select from ${workers} w where ${dying}) as judge,
+  exists (select from ${workers} w, lateral (select from ${jobs} j where j.worker = w.id limit 1) j
+    where w.dead_at is not null) as free,
+  exists (select from ${jobs} j where j.cancelled_at is not null and j.worker is null) as "end",
+  exists (select from ${workers} w where ${longDead}) as forget`
+}
+
+/** Declares workers dead and says once how they died; a row that another observer is judging is left to it. */
+export function judge({ jobs, workers }: Relations): string {
+  return `with dying as materialized (
+  select w.id, w.state, w.id = any(:rebooted::bigint[]) as rebooted from ${workers} w where ${dying}
+  order by w.id for update skip locked),
+counted as materialized (
+  select d.id, d.state, d.rebooted, h.held, h.started, h.blamed from dying d, lateral (
+    select count(*) as held, count(j.started_at) as started,
+      json_object_agg(j.id, j.fence) filter (where j.started_at is not null) as blamed
+    from ${jobs} j where j.worker = d.id) h)
+update ${workers} w set dead_at = ${now}, blamed = c.blamed::text,
+  verdict = case when c.state = 'draining' or c.rebooted or c.started = 0 then 'free'
+    when c.held = 1 then 'alone' else 'company' end
+from counted c where w.id = c.id and w.dead_at is null returning w.id`
+}
+
+/** Some of what dead workers hold. In two parts: together they could be a walk through all jobs in the order of ids. */
+export function heldByDead({ jobs, workers }: Relations): string {
+  return `with held as materialized (
+  select j.id from ${workers} w, lateral (select j.id from ${jobs} j where j.worker = w.id) j where w.dead_at is not null)
+select h.id from held h where h.id > :after::bigint order by h.id limit ${movedAtOnce}`
+}
+
+/**
+ * Frees what dead workers hold, in the order of ids and past what anybody else has locked.
+ *
+ * Only what it held when it was judged pays for a worker's death.
+ */
+export function freeDead({ jobs, workers }: Relations): string {
+  return `with doomed as materialized (
+  select h.id, w.verdict, coalesce((w.blamed::json ->> h.id::text)::bigint = h.fence, false) as blamed
+  from (select unnest(:ids::bigint[]) as id order by 1) a,
+  lateral (select j.id, j.fence, j.worker from ${jobs} j where j.id = a.id and exists (
+    select from ${workers} w where w.id = j.worker and w.dead_at is not null) for update skip locked) h
+  join ${workers} w on w.id = h.worker)
+update ${jobs} j set ${free}, fence = j.fence + 1,
+  crashes = j.crashes + case when ${these('doomed', ` where p.blamed and p.verdict = 'alone'`)} then 1 else 0 end,
+  suspect = case when ${these('doomed', ` where p.blamed and p.verdict = 'company'`)} then 1 else j.suspect end
+where ${these('doomed')} returning j.id`
+}
+
+/** Some of the cancelled jobs that nobody holds. */
+export function abandoned({ jobs }: Relations): string {
+  return `with found as materialized (select j.id from ${jobs} j where j.cancelled_at is not null and j.worker is null)
+select f.id from found f where f.id > :after::bigint order by f.id limit ${movedAtOnce}`
+}
+
+/** Ends cancelled jobs that nobody holds. */
+export function endAbandoned({ jobs, ended }: Relations): string {
+  return `with doomed as materialized (
+  select j.id from (select unnest(:ids::bigint[]) as id order by 1) a,
+  lateral (select j.id from ${jobs} j where j.id = a.id and j.cancelled_at is not null and j.worker is null
+    for update skip locked) j),
+gone as (delete from ${jobs} j where ${these('doomed')} returning j.*)
+${archive(ended, `select g.*, 'cancelled' as state, 0 as cost from gone g`)} returning id`
+}
+
+/** Takes away the rows of workers that died long ago and hold nothing. */
+export function forgetDead({ jobs, workers }: Relations): string {
+  return `delete from ${workers} w where ${longDead}
+  and (select count(*) from ${jobs} j where j.worker = w.id) = 0`
+}
+
+const recovering: Call = { doing: 'recover jobs', kind: 'repeatable' }
+const looking: Call = { doing: 'look for dead workers', kind: 'reading' }
+
+type Texts = Readonly<
+  Record<'chores' | 'judge' | 'heldByDead' | 'freeDead' | 'abandoned' | 'endAbandoned' | 'forgetDead', Statement>
+>
+
+/** The steps of recovery in a Postgres database; each statement is its own transaction. */
+export class PostgresRecovering implements RecoverySteps {
+  readonly #connections: Connections
+  readonly #statements: Texts
+  readonly #now: () => number | null
+
+  constructor(connections: Connections, statements: Texts, now: () => number | null) {
+    this.#connections = connections
+    this.#statements = statements
+    this.#now = now
+  }
+
+  async chores(observation: Observation): Promise<Chores> {
+    const [row] = await this.#run(this.#statements.chores, valuesOf(observation), looking)
+    return row as unknown as Chores
+  }
+
+  async judge(observation: Observation): Promise<readonly WorkerId[]> {
+    return idsOf(await this.#run(this.#statements.judge, valuesOf(observation), recovering))
+  }
+
+  async heldByDead(after: JobId): Promise<readonly JobId[]> {
+    return idsOf(await this.#run(this.#statements.heldByDead, { after }, looking))
+  }
+
+  async free(ids: readonly JobId[]): Promise<number> {
+    return (await this.#run(this.#statements.freeDead, { ids: bigints(ids) }, recovering)).length
+  }
+
+  async abandoned(after: JobId): Promise<readonly JobId[]> {
+    return idsOf(await this.#run(this.#statements.abandoned, { after }, looking))
+  }
+
+  async end(ids: readonly JobId[]): Promise<number> {
+    return (await this.#run(this.#statements.endAbandoned, { ids: bigints(ids) }, recovering)).length
+  }
+
+  async forget(): Promise<void> {
+    await this.#run(this.#statements.forgetDead, {}, recovering)
+  }
+
+  #run(statement: Statement, values: Values, call: Call): Promise<readonly Row[]> {
+    return this.#connections.run(statement, { now: this.#now(), ...values }, call)
+  }
+}
+
+function valuesOf({ observer, gone, rebooted, silent }: Observation): Values {
+  return { observer, gone: bigints(gone), rebooted: bigints(rebooted), silent }
+}
+
+function idsOf(rows: readonly Row[]): readonly number[] {
+  return rows.map(({ id }) => id as number)
+}

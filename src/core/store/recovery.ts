@@ -1,0 +1,97 @@
+import { isKhepriError } from '../errors.ts'
+import type { JobId, Observation, Recovery, WorkerId } from './store.ts'
+
+/** What there is to do; nearly always nothing, and then nothing is locked. */
+export interface Chores {
+  /** Somebody is to be declared dead. */
+  readonly judge: boolean
+  /** Dead workers hold jobs. */
+  readonly free: boolean
+  /** Cancelled jobs are held by nobody. */
+  readonly end: boolean
+  /** Workers have been dead for so long that nothing of theirs can come any more. */
+  readonly forget: boolean
+}
+
+/** The steps of recovery in one kind of database. A change does all of what it names or nothing. */
+export interface RecoverySteps {
+  chores(observation: Observation): Promise<Chores>
+  judge(observation: Observation): Promise<readonly WorkerId[]>
+  /** Some of what dead workers hold, upwards from an id. */
+  heldByDead(after: JobId): Promise<readonly JobId[]>
+  /** Answers how many jobs were freed. */
+  free(ids: readonly JobId[]): Promise<number>
+  /** Some of the cancelled jobs that nobody holds, upwards from an id. */
+  abandoned(after: JobId): Promise<readonly JobId[]>
+  /** Answers how many jobs were ended. */
+  end(ids: readonly JobId[]): Promise<number>
+  forget(): Promise<void>
+}
+
+/** Recovery as every SQL store does it: in bounded batches, and past rows that the database refuses to change. */
+export class RecoveryPass {
+  readonly #steps: RecoverySteps
+  readonly #reported = new Set<JobId>()
+
+  constructor(steps: RecoverySteps) {
+    this.#steps = steps
+  }
+
+  /** See `Store.recover`. */
+  async run(observation: Observation): Promise<Recovery> {
+    const steps = this.#steps
+    const chores = await steps.chores(observation)
+    const dead = chores.judge ? await steps.judge(observation) : []
+    const freed =
+      chores.free || dead.length > 0 ? await inBatches(steps.heldByDead.bind(steps), steps.free.bind(steps)) : nothing
+    const ended =
+      chores.end || freed.done > 0 ? await inBatches(steps.abandoned.bind(steps), steps.end.bind(steps)) : nothing
+    if (chores.forget) await steps.forget()
+    return { dead, freed: freed.done, cancelled: ended.done, bad: this.#unreported([...freed.bad, ...ended.bad]) }
+  }
+
+  /** A row that stays bad is met every time, and named once. */
+  #unreported(bad: readonly JobId[]): readonly JobId[] {
+    return bad.filter((id) => !this.#reported.has(id) && this.#reported.add(id))
+  }
+}
+
+/** How many rows were changed, and which the database refuses to change. */
+interface Changed {
+  readonly done: number
+  readonly bad: readonly JobId[]
+}
+
+type Change = (ids: readonly JobId[]) => Promise<number>
+
+const nothing: Changed = { done: 0, bad: [] }
+
+/** Goes upwards through the ids, so that a bad row is not met twice. */
+async function inBatches(next: (after: JobId) => Promise<readonly JobId[]>, change: Change): Promise<Changed> {
+  const batches: Changed[] = []
+  for (let ids = await next(0); ids.length > 0; ids = await next(ids.at(-1) ?? 0))
+    batches.push(await sparing(ids, change))
+  return together(batches)
+}
+
+/** Changes rows at once, and one by one where that fails, so that one bad row never stops the rest. */
+async function sparing(ids: readonly JobId[], change: Change): Promise<Changed> {
+  try {
+    return { done: await change(ids), bad: [] }
+  } catch (error) {
+    if (!isRefusal(error)) throw error
+    if (ids.length === 1) return { done: 0, bad: ids }
+  }
+  const each: Changed[] = []
+  for (const id of ids) each.push(await sparing([id], change))
+  return together(each)
+}
+
+function together(all: readonly Changed[]): Changed {
+  return { done: all.reduce((sum, { done }) => sum + done, 0), bad: all.flatMap(({ bad }) => bad) }
+}
+
+/** The database is there and well, but does not want this: a trigger, a constraint, a damaged page. */
+function isRefusal(error: unknown): boolean {
+  return isKhepriError(error) && error.code === 'STORE_FAILED'
+}

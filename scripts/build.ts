@@ -6,10 +6,11 @@ import { build } from 'rolldown'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** What the package offers: the command line, the library, and the thread both start. What they share has files of its own. */
+/** What the package offers: the command line, the library, the kit for tests, and the thread that workers start. What they share has files of its own. */
 const entries = {
   cli: 'src/cli/main.ts',
   index: 'src/index.ts',
+  testing: 'src/testing/index.ts',
   'beat-thread-main': 'src/core/beat-thread-main.ts',
 }
 

@@ -1,4 +1,11 @@
-export { type AppParts, createKhepri, type DispatchOptions, type Khepri, type ManyEntry, type PayloadOf } from './app.ts'
+export {
+  type AppParts,
+  createKhepri,
+  type DispatchOptions,
+  type Khepri,
+  type ManyEntry,
+  type PayloadOf,
+} from './app.ts'
 export type { Backoff, BackoffInput } from './core/backoff.ts'
 export type { StartBeat } from './core/beat.ts'
 export type { Clock, Random, Timer } from './core/clock.ts'

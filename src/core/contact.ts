@@ -11,24 +11,35 @@ const jumpMs = 5_000
  */
 export class Contact {
   readonly #clock: Clock
+  readonly #longestGapMs: number
   readonly #events: EventBus
   /** The loops that cannot reach the store at the moment. */
   readonly #failing = new Set<string>()
   #lostAt = 0
   #goodSince: number
+  #heardAt: number
   #skewMs: number
 
-  constructor(clock: Clock, events: EventBus) {
+  /** longestGapMs: a longer silence of all loops is no contact, whatever came before and after: the process was frozen. */
+  constructor(clock: Clock, events: EventBus, longestGapMs: number) {
     this.#clock = clock
+    this.#longestGapMs = longestGapMs
     this.#events = events
-    this.#goodSince = clock.monotonic()
+    this.#goodSince = this.#heardAt = clock.monotonic()
     this.#skewMs = this.#skew()
   }
 
   good(loop: string): void {
+    this.#hear()
     if (!this.#failing.delete(loop) || this.#failing.size > 0) return
     this.#goodSince = this.#clock.monotonic()
     this.#events.emit('store.back', { outageMs: this.#goodSince - this.#lostAt })
+  }
+
+  #hear(): void {
+    const now = this.#clock.monotonic()
+    if (now - this.#heardAt > this.#longestGapMs) this.#goodSince = now
+    this.#heardAt = now
   }
 
   lost(loop: string, error: unknown): void {

@@ -12,7 +12,7 @@ export interface ControlParts {
   readonly clock: Clock
   readonly contact: Contact
   readonly fateOf: (neighbour: ProcessTrace) => Fate
-  /** How long contact must have been unbroken before a neighbour's silence counts; also how often it is looked at. */
+  /** How often neighbours' silence is judged: the interval of their beats. */
   readonly judgeEveryMs: number
   readonly look: () => Look
   /** Each sight, before anybody is judged by it. Its rejections count as the control loop's. */
@@ -84,7 +84,8 @@ export class Control {
 
   #isTimeToJudge(): boolean {
     const { clock, contact, judgeEveryMs } = this.#parts
-    if (!contact.hasBeenGoodFor(judgeEveryMs)) return false
+    // A beat that hung when an outage ended breaks at its deadline, and the next one comes an interval after that.
+    if (!contact.hasBeenGoodFor(2 * judgeEveryMs)) return false
     if (clock.monotonic() - this.#judgedAt < judgeEveryMs) return false
     this.#judgedAt = clock.monotonic()
     return true

@@ -75,7 +75,7 @@ export class Worker implements WorkHandle {
     this.#clock = clock
     this.#events = events
     this.#startedAt = clock.monotonic()
-    this.#contact = new Contact(clock, events)
+    this.#contact = new Contact(clock, events, options.retryAfterMs / 2)
     this.#wake = new Wake(clock)
     this.#pace = new Pace(clock, options.sleepMs)
     this.#batches = new Batches(clock, options.retryAfterMs)
@@ -164,19 +164,26 @@ export class Worker implements WorkHandle {
     this.#reportBusyLater()
     if (maxTimeMs !== null) this.#later(maxTimeMs, () => this.drain('max-time'))
     try {
+      await this.#workUntilFinished()
+      // What hung may yet commit a reservation: a row that is left to grow silent is how others will find it.
+      if (this.#batches.disowned.length === 0) await this.#membership.leave()
+    } finally {
+      for (const timer of this.#timers) timer.cancel()
+      this.#crew.dismiss()
+    }
+    return this.#report()
+  }
+
+  async #workUntilFinished(): Promise<void> {
+    try {
       while (!this.#isFinished) await this.#step()
     } catch (error) {
       this.#crew.lose()
       throw error
     } finally {
-      for (const timer of this.#timers) timer.cancel()
-      this.#crew.dismiss()
       await this.#control.stop()
       await this.#membership.stopBeating()
     }
-    // What hung may yet commit a reservation: a row that is left to grow silent is how others will find it.
-    if (this.#batches.disowned.length === 0) await this.#membership.leave()
-    return this.#report()
   }
 
   async #step(): Promise<void> {

@@ -4,36 +4,48 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { Installation, onBothStores } from '../support/installation.ts'
 import { khepri } from '../support/live.ts'
 import { command, postgresSkipReason, startPostgres } from '../support/postgres.ts'
 import { canBeWithoutRights, expectRefusal, letAllIn, withoutRights } from '../support/refusals.ts'
 import { TempProject } from '../support/temp-project.ts'
 
+/** Many processes in a row, which a busy machine starts slowly. */
+vi.setConfig({ testTimeout: 180_000 })
+
 onBothStores('a schema', (store) => {
-  const commands = [['work', '--once'], ['dispatch', '--job', 'note'], ['failed'], ['retry', '1']]
+  const commands = [['work', '--once'], ['dispatch', '--job', 'note'], ['failed']]
 
   it.concurrent('that is behind is 78, names what is missing, and is left as it is', async () => {
     await using installation = await Installation.migrated(store)
     await installation.ask("delete from jobs_migrations where name = '0002_workers'")
     for (const args of commands)
-      expectRefusal(await installation.run(args), { code: 78, says: /^the schema of \S+ is behind: 0002_workers not applied\n {2}fix: khepri migrate\n$/ })
+      expectRefusal(await installation.run(args), {
+        code: 78,
+        says: /^the schema of \S+ is behind: 0002_workers not applied\n {2}fix: khepri migrate\n$/,
+      })
     expect(await installation.ask('select id from jobs')).toEqual([])
   })
 
   it.concurrent('that is ahead is 78, names what is unknown, and is not migrated', async () => {
     await using installation = await Installation.migrated(store)
-    await installation.ask("insert into jobs_migrations values ('0099_future', 0)")
+    await installation.ask("insert into jobs_migrations (name, applied_at) values ('0099_future', 0)")
     for (const args of [...commands, ['migrate']])
-      expectRefusal(await installation.run(args), { code: 78, says: /^the schema of \S+ is newer than this khepri: it does not know 0099_future\n/ })
+      expectRefusal(await installation.run(args), {
+        code: 78,
+        says: /^the schema of \S+ is newer than this khepri: it does not know 0099_future\n/,
+      })
     expect(await installation.ask('select id from jobs')).toEqual([])
   })
 
   it.concurrent('in whose way another application has a table is 73, and nothing is made', async () => {
     await using installation = await Installation.empty(store)
     await installation.ask('create table failed_jobs (other integer)')
-    expectRefusal(await installation.run(['migrate']), { code: 73, says: /^"failed_jobs" exists in \S+ and does not belong to khepri\n {2}fix: / })
+    expectRefusal(await installation.run(['migrate']), {
+      code: 73,
+      says: /^"failed_jobs" exists in \S+ and does not belong to khepri\n {2}fix: /,
+    })
     await expect(installation.ask('select 1 from jobs')).rejects.toThrow(/no such table|does not exist/)
   })
 })
@@ -58,24 +70,38 @@ describe('a locked SQLite file', () => {
     await installation.dispatch('fail')
     await installation.must('work', '--once')
     const lock = lockOf(installation)
-    expectRefusal(await installation.run(args), { code: 75, says: 'sqlite:./khepri.db was locked by another process for 10 s\n  fix: ' })
+    expectRefusal(await installation.run(args), {
+      code: 75,
+      says: 'sqlite:./khepri.db was locked by another process for 10 s\n  fix: ',
+    })
     lock.release()
-    expect(await installation.ask('select (select count(*) from jobs) as live, (select count(*) from failed_jobs) as failed')).toEqual([{ live: 0, failed: 1 }])
+    expect(
+      await installation.ask(
+        'select (select count(*) from jobs) as live, (select count(*) from failed_jobs) as failed',
+      ),
+    ).toEqual([{ live: 0, failed: 1 }])
   })
 
-  it.concurrent('does not end a worker, which hears signals meanwhile, says one line when it is lost and one when it is back', async () => {
+  it.concurrent('does not end a worker, which hears SIGTERM meanwhile, and says one line when it is lost and one when it is back', async () => {
     await using installation = await Installation.migrated('sqlite')
     await using worker = await installation.worker()
     const id = await installation.dispatch('hold', '--tries=1')
     await worker.until(/text=begun/)
     const lock = lockOf(installation)
-    installation.open()
     await worker.until(/store lost: /, 'stderr')
-    lock.release()
-    await worker.until(new RegExp(`DONE ${id} `))
     worker.kill('SIGTERM')
-    const { code, stderr } = await worker.ended
-    expect(stderr).toMatch(/^store lost: sqlite:\.\/khepri\.db was locked by another process for 10 s; trying again until it is back\nstore back after \S+\n$/)
+    await worker.until(/waiting for 1 job/, 'stderr')
+    installation.open()
+    await installation.ledger.untilEnded(1)
+    lock.release()
+    const { code, stdout, stderr } = await worker.ended
+    expect(stderr.split('\n')).toEqual([
+      'store lost: sqlite:./khepri.db was locked by another process for 10 s; trying again until it is back',
+      'stopping: waiting for 1 job (Ctrl-C again to abandon them)',
+      expect.stringMatching(/^store back after /),
+      '',
+    ])
+    expect(stdout).toMatch(new RegExp(`DONE ${id} `))
     expect(code).toBe(0)
     expect(installation.ledger.starts).toHaveLength(1)
   })
@@ -94,14 +120,17 @@ function lockOf({ project }: Installation): { release(): void } {
 }
 
 describe.skipIf(!canBeWithoutRights)('rights that are missing are 77, and nothing is written:', () => {
-  const commands = [['dispatch', '--job', 'note'], ['work', '--once'], ['failed'], ['retry', '--all']]
+  const commands = [['dispatch', '--job', 'note'], ['work', '--once'], ['failed']]
 
   it.concurrent.each(commands)('a read-only SQLite file for %s', async (...args) => {
     await using installation = await Installation.migrated('sqlite')
     letAllIn(installation.project)
     chmodSync(join(installation.project.path, 'khepri.db'), 0o444)
     const ended = await installation.run(args, { shell: withoutRights })
-    expectRefusal(ended, { code: 77, says: 'sqlite:./khepri.db cannot be read and written by this user\n  fix: check the rights of ' })
+    expectRefusal(ended, {
+      code: 77,
+      says: 'sqlite:./khepri.db cannot be read and written by this user\n  fix: check the rights of ',
+    })
     expect(await installation.ask('select id from jobs')).toEqual([])
   })
 
@@ -118,7 +147,10 @@ describe.skipIf(!canBeWithoutRights)('rights that are missing are 77, and nothin
     await using installation = await Installation.empty('sqlite')
     chmodSync(installation.project.path, 0o555)
     const ended = await installation.run(['migrate'], { shell: withoutRights })
-    expectRefusal(ended, { code: 77, says: 'the folder of sqlite:./khepri.db cannot be read and written by this user\n' })
+    expectRefusal(ended, {
+      code: 77,
+      says: 'the folder of sqlite:./khepri.db cannot be read and written by this user\n',
+    })
   })
 })
 
@@ -131,27 +163,38 @@ const unshare = process.getuid?.() === 0 ? ['--mount'] : ['--mount', '--map-root
 const canMount = spawnSync('unshare', [...unshare, 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0
 
 describe('a full disk', () => {
-  it.skipIf(!canMount)('ends a dispatch of 1,000 jobs with 74, and leaves none of them and what was there before', async () => {
-    await using installation = await Installation.migrated('sqlite')
-    const { project } = installation
-    await installation.dispatch('note', '--payload="before"')
-    mkdirSync(join(project.path, 'back'))
-    project.write('disk.sh', onSmallDisk)
-    project.write('jobs.ndjson', `{"job":"note","payload":"${'x'.repeat(1_000)}"}\n`.repeat(1_000))
-    const shell = `unshare ${unshare.join(' ')} sh disk.sh "$@"`
-    const ended = await installation.run(['dispatch', 'jobs.ndjson', '--database', 'sqlite:./small/khepri.db'], { shell })
-    expectRefusal(ended, { code: 74, says: 'sqlite:./small/khepri.db is full (SQLITE_FULL)\n  fix: make room on its disk' })
+  it.skipIf(!canMount)(
+    'ends a dispatch of 1,000 jobs with 74, and leaves none of them and what was there before',
+    async () => {
+      await using installation = await Installation.migrated('sqlite')
+      const { project } = installation
+      await installation.dispatch('note', '--payload="before"')
+      mkdirSync(join(project.path, 'back'))
+      project.write('disk.sh', onSmallDisk)
+      project.write('jobs.ndjson', `{"job":"note","payload":"${'x'.repeat(1_000)}"}\n`.repeat(1_000))
+      const shell = `unshare ${unshare.join(' ')} sh disk.sh "$@"`
+      const ended = await installation.run(['dispatch', 'jobs.ndjson', '--database', 'sqlite:./small/khepri.db'], {
+        shell,
+      })
+      expectRefusal(ended, {
+        code: 74,
+        says: 'sqlite:./small/khepri.db is full (SQLITE_FULL)\n  fix: make room on its disk',
+      })
 
-    const db = new Database(join(project.path, 'back', 'khepri.db'))
-    expect(db.prepare('select id, envelope from jobs').all()).toEqual([{ id: 1, envelope: expect.stringContaining('"payload":"before"') }])
-    expect(db.pragma('integrity_check', { simple: true })).toBe('ok')
-    db.close()
-  })
+      const db = new Database(join(project.path, 'back', 'khepri.db'))
+      expect(db.prepare('select id, envelope from jobs').all()).toEqual([
+        { id: 1, envelope: expect.stringContaining('"payload":"before"') },
+      ])
+      expect(db.pragma('integrity_check', { simple: true })).toBe('ok')
+      db.close()
+    },
+  )
 })
 
 describe('a path that is no database', () => {
   const args = [['work'], ['migrate'], ['dispatch', '--job', 'note']]
-  const project = (): TempProject => new TempProject({ 'package.json': '{}', 'jobs/note.mjs': 'export default () => {}' })
+  const project = (): TempProject =>
+    new TempProject({ 'package.json': '{}', 'jobs/note.mjs': 'export default () => {}' })
 
   it.concurrent.each(args)('because it is another file is 70 for %s, and the file stays as it is', async (...words) => {
     using made = project()
@@ -196,14 +239,24 @@ describe.skipIf(postgresSkipReason() !== null)('a Postgres that refuses', () => 
   it('a login, a database, a right or a write is told by its own exit code and sentence', async () => {
     await using installation = await Installation.migrated('postgres')
     const { url } = installation
-    const as = (changes: Partial<Pick<URL, 'username' | 'password' | 'pathname'>>): string => Object.assign(new URL(url ?? ''), changes).href
+    const as = (changes: Partial<Pick<URL, 'username' | 'password' | 'pathname'>>): string =>
+      Object.assign(new URL(url ?? ''), changes).href
     const role = `poor_${new URL(url ?? '').pathname.slice(-8)}`
     await command(url ?? '', `create role ${role} login`)
     const dispatch = (database: string) => installation.run(['dispatch', '--job', 'note', '--database', database])
 
-    expectRefusal(await dispatch(as({ username: 'locked', password: 'S3cr3t' })), { code: 77, says: /^\S+ refused the login: wrong user or password\n {2}fix: / })
-    expectRefusal(await dispatch(as({ pathname: '/lost' })), { code: 69, says: /^cannot reach \S+\/lost: the server has no database of that name\n/ })
-    expectRefusal(await dispatch(as({ username: role })), { code: 77, says: /^\S+ does not allow khepri to .*: permission denied for / })
+    expectRefusal(await dispatch(as({ username: 'locked', password: 'S3cr3t' })), {
+      code: 77,
+      says: /^\S+ refused the login: wrong user or password\n {2}fix: /,
+    })
+    expectRefusal(await dispatch(as({ pathname: '/lost' })), {
+      code: 69,
+      says: /^cannot reach \S+\/lost: the server has no database of that name\n/,
+    })
+    expectRefusal(await dispatch(as({ username: role })), {
+      code: 77,
+      says: /^\S+ does not allow khepri to .*: permission denied for /,
+    })
     const readOnly = `${as({})}?options=-c%20default_transaction_read_only%3Don`
     expectRefusal(await dispatch(readOnly), { code: 77, says: /^\S+ is read-only\n/ })
     expect(await installation.ask('select id from jobs')).toEqual([])
@@ -230,7 +283,9 @@ describe.skipIf(postgresSkipReason() !== null)('a Postgres that goes away under 
       await worker.until(new RegExp(`DONE ${next} `))
       worker.kill('SIGTERM')
       const { code, stderr } = await worker.ended
-      expect(stderr).toMatch(/^store lost: cannot reach \S+: [^\n]+; trying again until it is back\nstore back after \S+\n$|^store lost: \S+ broke off [^\n]+; trying again until it is back\nstore back after \S+\n$/)
+      expect(stderr).toMatch(
+        /^store lost: cannot reach \S+: [^\n]+; trying again until it is back\nstore back after \S+\n$|^store lost: \S+ broke off [^\n]+; trying again until it is back\nstore back after \S+\n$/,
+      )
       expect(code).toBe(0)
       expect(installation.ledger.starts.map(({ id }) => id)).toEqual([held, next])
     } finally {

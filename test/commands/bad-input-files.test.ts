@@ -1,9 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, symlinkSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Installation } from '../support/installation.ts'
 import { canBeWithoutRights, expectRefusal, letAllIn, withoutRights } from '../support/refusals.ts'
+
+/** Many processes, which a busy machine starts slowly. */
+vi.setConfig({ testTimeout: 180_000 })
 
 let installation: Installation
 
@@ -14,7 +17,9 @@ afterAll(() => installation[Symbol.asyncDispose]())
 
 /** Every test of this file but those with an installation of their own leaves the database as it was: empty. */
 async function expectNothingWritten(): Promise<void> {
-  expect(await installation.ask('select (select count(*) from jobs) + (select count(*) from failed_jobs) as rows')).toEqual([{ rows: 0 }])
+  expect(
+    await installation.ask('select (select count(*) from jobs) + (select count(*) from failed_jobs) as rows'),
+  ).toEqual([{ rows: 0 }])
 }
 
 const nested = (levels: number): string => `${'['.repeat(levels)}${']'.repeat(levels)}`
@@ -27,36 +32,76 @@ describe('dispatch FILE refuses, and writes nothing for,', () => {
     ['an empty file', '', 'FILE is empty, expected JSON\n'],
     ['a file of blank lines', ' \n\r\n\t\n', 'FILE is empty, expected JSON\n'],
     ['a byte order mark alone', '\ufeff', 'FILE is empty, expected JSON\n'],
-    ['garbage behind a value', '{"job":"note"} x', `FILE:1:16: expected the end after a value\n${point('{"job":"note"} x', 16)}`],
+    [
+      'garbage behind a value',
+      '{"job":"note"} x',
+      `FILE:1:16: expected the end after a value\n${point('{"job":"note"} x', 16)}`,
+    ],
     [
       'two values on one line',
       '{"job":"note"} {"job":"note"}',
       `FILE:1:16: expected the end after a value\n${point('{"job":"note"} {"job":"note"}', 16)}`,
     ],
-    ['two values on the second line', '{"job":"note"}\n{"job":"note"}{"job":"note"}\n', 'FILE:2:15: expected the end after a value\n'],
-    ['a second value behind one of two lines', '{\n"job":"note"}\n{"job":"note"}', 'FILE:3:1: expected the end after a value\n'],
-    ['a text that ends early', '{"job":"note","payload":', "FILE:1:25: expected a value after ':', but the text ends\n"],
-    ['a missing comma', '{\n  "job": "note",\n  "payload": 7 "queue": "high"\n}', "FILE:3:16: expected ',' or '}' after a value\n"],
-    ['bytes that are not UTF-8', Buffer.from('{"job":"note","payload":"\xff"}', 'latin1'), 'FILE:1: not UTF-8 at byte 25\n'],
+    [
+      'two values on the second line',
+      '{"job":"note"}\n{"job":"note"}{"job":"note"}\n',
+      'FILE:2:15: expected the end after a value\n',
+    ],
+    [
+      'a second value behind one of two lines',
+      '{\n"job":"note"}\n{"job":"note"}',
+      'FILE:3:1: expected the end after a value\n',
+    ],
+    [
+      'a text that ends early',
+      '{"job":"note","payload":',
+      "FILE:1:25: expected a value after ':', but the text ends\n",
+    ],
+    [
+      'a missing comma',
+      '{\n  "job": "note",\n  "payload": 7 "queue": "high"\n}',
+      "FILE:3:16: expected ',' or '}' after a value\n",
+    ],
+    [
+      'bytes that are not UTF-8',
+      Buffer.from('{"job":"note","payload":"\xff"}', 'latin1'),
+      'FILE:1: not UTF-8 at byte 25\n',
+    ],
     ['UTF-16', Buffer.from('\ufeff{"job":"note"}', 'utf16le'), 'FILE:1: not UTF-8 at byte 0, it looks like UTF-16\n'],
-    ['a bad line after two good ones', '{"job":"note"}\n{"job":"note"}\n{"job"}\n', "FILE:3:7: expected ':' after a key\n"],
+    [
+      'a bad line after two good ones',
+      '{"job":"note"}\n{"job":"note"}\n{"job"}\n',
+      "FILE:3:7: expected ':' after a key\n",
+    ],
     ['a bad element after a good one', '[{"job":"note"},\n{"job":7}]', 'FILE:2: job must be a name, got 7\n'],
     ['null', 'null', 'FILE:1: a job must be an object such as {"job":"send-welcome","payload":{}}, got null\n'],
     ['a number', '7', 'FILE:1: a job must be an object such as {"job":"send-welcome","payload":{}}, got a number\n'],
-    ['a list in a list', '[[]]', 'FILE:1: a job must be an object such as {"job":"send-welcome","payload":{}}, got a list\n'],
+    [
+      'a list in a list',
+      '[[]]',
+      'FILE:1: a job must be an object such as {"job":"send-welcome","payload":{}}, got a list\n',
+    ],
     ['an object without a job', '{}', 'FILE:1: job must be a name, got undefined\n'],
     ['an unknown key', '{"job":"note","paylod":{}}', 'FILE:1: unknown key "paylod". Did you mean "payload"?\n'],
     ['the key __proto__', '{"job":"note","__proto__":{"tries":3}}', 'FILE:1: unknown key "__proto__"\n'],
     ['a key that stands twice', '{"job":"note","job":"hold"}', 'FILE:1:15: "job" stands here a second time\n'],
     ['50 MB on one line', jobWith(fiftyMegabytes()), 'FILE:1: this job has more than 1,114,112 bytes\n'],
-    ['50 MB in a list', `[{"job":"note"},\n${jobWith(fiftyMegabytes())}]`, 'FILE:2: this job has more than 1,114,112 bytes\n'],
+    [
+      '50 MB in a list',
+      `[{"job":"note"},\n${jobWith(fiftyMegabytes())}]`,
+      'FILE:2: this job has more than 1,114,112 bytes\n',
+    ],
     ['50 MB that are not JSON', 'x'.repeat(50_000_000), 'FILE:1:'],
     [
       'a payload of 1 MiB and 1 byte',
       jobWith(`"${'x'.repeat(1_048_575)}"`),
       'FILE:1: the payload of note is 1,048,577 bytes, maxPayload allows 1,048,576\n',
     ],
-    ['200,000 levels of nesting', jobWith(nested(200_000)), 'FILE:1: "payload" is nested more than 1,000 levels deep\n'],
+    [
+      '200,000 levels of nesting',
+      jobWith(nested(200_000)),
+      'FILE:1: "payload" is nested more than 1,000 levels deep\n',
+    ],
     ['1,001 levels of nesting', jobWith(nested(1_001)), 'FILE:1: "payload" is nested more than 1,000 levels deep\n'],
     ['200,000 lists around nothing', nested(200_000), 'FILE:1: a job must be an object '],
   ])('%s', async (what, content, says) => {
@@ -66,69 +111,55 @@ describe('dispatch FILE refuses, and writes nothing for,', () => {
     await expectNothingWritten()
   })
 
-  it.concurrent.each<[what: string, term: string, says: string]>([
-    ['0 tries', '"tries":0', 'tries must be a whole number of at least 1, got 0'],
-    ['-1 tries', '"tries":-1', 'tries must be a whole number of at least 1, got -1'],
-    ['1.5 tries', '"tries":1.5', 'tries must be a whole number of at least 1, got 1.5'],
-    ['1e99 tries', '"tries":1e99', 'tries must be a whole number of at least 1, got 1e+99'],
-    ['tries as text', '"tries":"3"', 'tries must be a whole number of at least 1, got "3"'],
-    ['tries of null', '"tries":null', 'tries must be a whole number of at least 1, got null'],
-    ['a negative delay', '"delay":-1', 'delay must be a duration such as '],
-    ['a delay of NaN', '"delay":"NaN"', 'delay must be a duration such as '],
-    ['a delay of null', '"delay":null', 'delay must be a duration such as '],
-    ['a delay of 1e99 s', '"delay":1e99', 'delay must be at most 3650d, got 1e+99'],
-    ['a delay with an unknown unit', '"delay":"5 fortnights"', 'delay must be a duration such as '],
-    ['a delay and a time', '"delay":5,"at":"2030-01-31T09:00:00Z"', 'at and delay exclude each other'],
-    ['a time without an offset', '"at":"2030-01-31T09:00:00"', 'at must be a time with an offset such as '],
-    ['the 30th of February', '"at":"2030-02-30T09:00:00Z"', 'at must be a time with an offset such as '],
-    ['a time in seconds', '"at":1900000000', 'at must be a time after 1973; numbers are epoch milliseconds, not seconds'],
-    ['an unknown backoff', '"backoff":{"kind":"exponentiel"}', 'backoff.kind must be one of '],
-    ['a backoff of no delays', '"backoff":[]', 'backoff must '],
-    ['a backoff with a negative delay', '"backoff":["1s",-1]', 'backoff[1] must be a duration such as '],
-    ['a timeout of 0', '"timeout":0', 'timeout must be longer than 0, got 0'],
-    ['a fractional priority', '"priority":1.5', 'priority must be a whole number from -32767 to 32767, got 1.5'],
-    ['a priority beyond 16 bits', '"priority":40000', 'priority must be a whole number from -32767 to 32767, got 40000'],
-    ['-1 maxCrashes', '"maxCrashes":-1', 'maxCrashes must be a whole number of at least 0, got -1'],
-    ['an empty queue', '"queue":""', 'queue must be a name, got ""'],
-    ['a queue with a newline', String.raw`"queue":"a\nb"`, 'queue must be free of control characters and valid Unicode, got '],
-    ['a queue with a comma', '"queue":"a,b"', 'queue must be one name without a comma, got "a,b"'],
-    ['the queue *', '"queue":"*"', 'queue must be a name; "*" means every queue, got "*"'],
-    ['a queue of 500 characters', `"queue":"${'q'.repeat(500)}"`, 'queue must have at most 255 characters, got 500'],
-    ['a queue that is half a character', String.raw`"queue":"\ud800"`, 'queue must be free of control characters and valid Unicode, got '],
-    ['an empty unique key', '"unique":""', 'unique must be a name, got ""'],
-  ])('%s', async (what, term, says) => {
+  it.concurrent.each<[what: string, members: string, says: string]>([
+    ['0 tries', '"job":"note","tries":0', 'tries must be a whole number of at least 1, got 0'],
+    ['tries of null', '"job":"note","tries":null', 'tries must be a whole number of at least 1, got null'],
+    ['a delay of NaN', '"job":"note","delay":"NaN"', 'delay must be a duration such as '],
+    ['a delay of 1e99 s', '"job":"note","delay":1e99', 'delay must be at most 3650d, got 1e+99'],
+    ['a delay and a time', '"job":"note","delay":5,"at":"2030-01-31T09:00:00Z"', 'at and delay exclude each other'],
+    [
+      'a time without an offset',
+      '"job":"note","at":"2030-01-31T09:00:00"',
+      'at must be a time with an offset such as ',
+    ],
+    [
+      'a queue of two lines',
+      String.raw`"job":"note","queue":"a\nb"`,
+      'queue must be free of control characters and valid ',
+    ],
+    [
+      'a queue of 500 characters',
+      `"job":"note","queue":"${'q'.repeat(500)}"`,
+      'queue must have at most 255 characters, got 500',
+    ],
+    [
+      'a job name with NUL',
+      String.raw`"job":"note\u0000"`,
+      'job must be free of control characters and valid Unicode, got "note',
+    ],
+    [
+      'the job name constructor',
+      '"job":"constructor"',
+      'unknown job "constructor"\n  fix: khepri jobs lists the known ones; ',
+    ],
+    ['the job name ../../evil', '"job":"../../evil"', 'unknown job "../../evil"\n'],
+  ])('%s, on the second line', async (what, members, says) => {
     const file = `${what.replaceAll(/\W+/g, '-')}.ndjson`
-    installation.project.write(file, `{"job":"note"}\n{"job":"note",${term}}\n`)
+    installation.project.write(file, `{"job":"note"}\n{${members}}\n`)
     expectRefusal(await installation.run(['dispatch', file, '--quiet']), { code: 65, says: `${file}:2: ${says}` })
     await expectNothingWritten()
   })
 
-  it.concurrent.each([
-    ['constructor'],
-    ['__proto__'],
-    ['toString'],
-    ['../../evil'],
-    ['/etc/passwd'],
-    ['file:///etc/passwd'],
-    ['node:fs'],
-    ['_ledger'],
-    ['note.mjs'],
-    ['x'.repeat(200)],
-  ])('the job name %s, which no handler has', async (name) => {
-    const file = `name-${name.length}-${name.replaceAll(/\W+/g, '-')}.json`
-    installation.project.write(file, JSON.stringify({ job: name }))
-    expectRefusal(await installation.run(['dispatch', file, '--quiet']), { code: 65, says: `${file}:1: unknown job "${name}` })
-    await expectNothingWritten()
-  })
-
-  it.concurrent.each([
-    ['a name with NUL', 'note\u0000', 'job must be free of control characters and valid Unicode'],
-    ['a name of two lines', 'note\nnote', 'job must be free of control characters and valid Unicode'],
-    ['a name of 500 characters', 'x'.repeat(500), 'job must have at most 255 characters, got 500'],
-  ])('%s, even with --allow-unknown', async (what, name, says) => {
-    const file = `${what.replaceAll(/\W+/g, '-')}.json`
-    installation.project.write(file, JSON.stringify({ job: name }))
-    expectRefusal(await installation.run(['dispatch', file, '--allow-unknown']), { code: 65, says: `${file}:1: ${says}` })
+  it.concurrent('a name of 500 characters and one of two lines, even with --allow-unknown', async () => {
+    for (const [name, says] of [
+      ['x'.repeat(500), 'job must have at most 255 characters, got 500'],
+      ['note\nnote', 'job must be free of control characters and valid Unicode'],
+    ] as const) {
+      const file = `name-${name.length}.json`
+      installation.project.write(file, JSON.stringify({ job: name }))
+      const ended = await installation.run(['dispatch', file, '--allow-unknown'])
+      expectRefusal(ended, { code: 65, says: `${file}:1: ${says}` })
+    }
     await expectNothingWritten()
   })
 
@@ -137,6 +168,65 @@ describe('dispatch FILE refuses, and writes nothing for,', () => {
     installation.project.write('bad.json', '{"job":"note"')
     expectRefusal(await installation.run(['dispatch', 'good.json', 'bad.json']), { code: 65, says: 'bad.json:1:14: ' })
     await expectNothingWritten()
+  })
+})
+
+describe('dispatch --skip-invalid', () => {
+  const terms = [
+    ...[
+      '"tries":-1',
+      '"tries":1.5',
+      '"tries":1e99',
+      '"tries":"3"',
+      '"tries":"NaN"',
+      '"maxCrashes":-1',
+      '"maxCrashes":0.5',
+    ],
+    ...['"delay":-1', '"delay":null', '"delay":"5 fortnights"', '"delay":"-5m"', '"at":"tomorrow"', '"at":1900000000'],
+    ...['"at":"2030-02-30T09:00:00Z"', '"at":null', '"timeout":0', '"timeout":"NaN"', '"timeout":-1', '"timeout":1e99'],
+    ...[
+      '"backoff":{"kind":"exponentiel"}',
+      '"backoff":[]',
+      '"backoff":["1s",-1]',
+      '"backoff":{"kind":"fixed"}',
+      '"backoff":null',
+    ],
+    ...['"priority":1.5', '"priority":40000', '"priority":"high"', '"priority":null', '"unique":""', '"unique":7'],
+    ...['"queue":""', '"queue":"a,b"', '"queue":"*"', '"queue":" x"', '"queue":7', String.raw`"queue":"\ud800"`],
+  ].map((term) => `{"job":"note",${term}}`)
+  const names = [
+    '__proto__',
+    'toString',
+    '/etc/passwd',
+    'file:///etc/passwd',
+    'node:fs',
+    '_ledger',
+    'note.mjs',
+    '',
+    7,
+    null,
+  ].map((job) => JSON.stringify({ job }))
+  const bad = [...terms, ...names]
+
+  it(`leaves out ${bad.length} lines of terms and names that cannot be, keeps them as they were, and dispatches the rest`, async () => {
+    await using own = await Installation.migrated('sqlite')
+    own.project.write('mixed.ndjson', ['{"job":"note"}', ...bad, '{"job":"note","delay":"5","tries":2}', ''].join('\n'))
+    const { code, stdout, stderr } = await own.run([
+      'dispatch',
+      'mixed.ndjson',
+      '--skip-invalid',
+      '--rejects',
+      'bad.ndjson',
+    ])
+    expect(stdout).toBe('1\n2\n')
+    expect(stderr).toMatch(
+      new RegExp(
+        `^Dispatched 2 jobs; ${bad.length} lines rejected, see bad\\.ndjson \\(first: line 2, tries must be a whole number of at least 1, got -1\\)\\. Run them: khepri work\\n$`,
+      ),
+    )
+    expect(code).toBe(1)
+    expect(readFileSync(join(own.project.path, 'bad.ndjson'), 'utf8')).toBe(`${bad.join('\n')}\n`)
+    expect(await own.ask('select count(*) as rows from jobs')).toEqual([{ rows: 2 }])
   })
 })
 
@@ -150,12 +240,18 @@ describe('dispatch refuses with 66, and does not wait for,', () => {
   it.concurrent.each([
     ['a file that is not there', 'cannot read FILE: no such file\n'],
     ['a folder', 'FILE is a directory, not a file\n'],
-    ['a FIFO that nobody writes', 'FILE is not a regular file\n  fix: to read from a pipe or device: khepri dispatch - < FILE\n'],
+    [
+      'a FIFO that nobody writes',
+      'FILE is not a regular file\n  fix: to read from a pipe or device: khepri dispatch - < FILE\n',
+    ],
     ['a link to itself', 'cannot read FILE: its links form a ring\n'],
   ])('%s', async (what, says) => {
     const file = what.replaceAll(' ', '-')
     make[what]?.(join(installation.project.path, file))
-    expectRefusal(await installation.run(['dispatch', file, '--quiet']), { code: 66, says: says.replaceAll('FILE', file) })
+    expectRefusal(await installation.run(['dispatch', file, '--quiet']), {
+      code: 66,
+      says: says.replaceAll('FILE', file),
+    })
     await expectNothingWritten()
   })
 
@@ -191,7 +287,10 @@ describe('dispatch takes', () => {
     await using own = await Installation.migrated('sqlite')
     own.project.write('job.json', content)
     const { code, stdout } = await own.run(['dispatch', 'job.json'])
-    expect({ code, stdout }).toEqual({ code: 0, stdout: Array.from({ length: count }, (__, n) => `${n + 1}\n`).join('') })
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: Array.from({ length: count }, (__, n) => `${n + 1}\n`).join(''),
+    })
     await own.must('work', '--stop-when-empty')
     expect(own.ledger.ended.size).toBe(count)
   })
@@ -200,8 +299,16 @@ describe('dispatch takes', () => {
 describe('dispatch - refuses', () => {
   it.concurrent.each([
     ['nothing', '', 'stdin is empty, expected JSON\n'],
-    ['a bad line in the first chunk', '{"job":"note"}\n{"job":\n', "stdin:2:8: expected a value after ':', but the text ends\n"],
-    ['a line of 50 MB', `{"job":"note"}\n${jobWith(fiftyMegabytes())}\n`, 'stdin:2: this job has more than 1,114,112 bytes\n'],
+    [
+      'a bad line in the first chunk',
+      '{"job":"note"}\n{"job":\n',
+      "stdin:2:8: expected a value after ':', but the text ends\n",
+    ],
+    [
+      'a line of 50 MB',
+      `{"job":"note"}\n${jobWith(fiftyMegabytes())}\n`,
+      'stdin:2: this job has more than 1,114,112 bytes\n',
+    ],
   ])('%s, and writes nothing', async (_, stdin, says) => {
     expectRefusal(await installation.run(['dispatch', '-', '--quiet'], { stdin }), { code: 65, says })
     await expectNothingWritten()

@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { commandTable } from '../../src/cli/command-table.ts'
 import { type Ended, khepri, type StartOptions } from '../support/live.ts'
 import { expectJsonRefusal, expectRefusal } from '../support/refusals.ts'
 import { TempProject } from '../support/temp-project.ts'
+
+/** Many processes, which a busy machine starts slowly. */
+vi.setConfig({ testTimeout: 180_000 })
 
 async function refused(args: readonly string[], options: Partial<StartOptions> = {}): Promise<Ended> {
   using project = new TempProject({ 'package.json': '{}', 'jobs/note.mjs': 'export default () => {}' })
@@ -12,21 +15,11 @@ async function refused(args: readonly string[], options: Partial<StartOptions> =
 const commands = [...commandTable.keys()]
 
 describe('every command refuses with 2', () => {
-  it.concurrent.each(commands)('%s --nope', async (command) => {
-    const ended = await refused([command, '--nope'])
-    expectRefusal(ended, { code: 2, says: `unknown flag --nope\n  fix: khepri ${command} --help lists the flags\n` })
-  })
-
-  it.concurrent.each(commands)('%s --constructor, which every object has', async (command) => {
-    expectRefusal(await refused([command, '--constructor']), { code: 2, says: 'unknown flag --constructor\n' })
-  })
-
-  it.concurrent.each(commands)('%s --database= without a value', async (command) => {
-    expectRefusal(await refused([command, '--database=']), { code: 2, says: '--database needs a value, got ""\n' })
-  })
-
-  it.concurrent.each(commands)('%s --json with --plain', async (command) => {
-    expectJsonRefusal(await refused([command, '--json', '--plain']), { code: 'USAGE', exit: 2 })
+  it.concurrent.each(commands)('%s --no-such-flag', async (command) => {
+    expectRefusal(await refused([command, '--no-such-flag']), {
+      code: 2,
+      says: `unknown flag --no-such-flag\n  fix: khepri ${command} --help lists the flags\n`,
+    })
   })
 })
 
@@ -69,6 +62,9 @@ describe('a value is refused with 2 by', () => {
     [['../../evil'], 'unknown command "../../evil"\n'],
     [['constructor'], 'unknown command "constructor"\n'],
     [['--nope'], 'unknown flag --nope\n'],
+    [['work', '--constructor'], 'unknown flag --constructor\n'],
+    [['failed', '--__proto__'], 'unknown flag --__proto__\n'],
+    [['jobs', '--database='], '--database needs a value, got ""\n'],
     [['work', '--concurency=4'], 'unknown flag --concurency. Did you mean --concurrency?\n'],
     [['failed', '--timezone=Mars/Olympus'], '--timezone '],
   ])('%j', async (args, says) => {
@@ -81,6 +77,7 @@ describe('with --json a refusal is one line of JSON on stderr, and its exit code
     [['wrok', '--json'], 'USAGE', 2],
     [['retry', 'nope', '--json'], 'USAGE', 2],
     [['work', '--json', '--concurency=4'], 'USAGE', 2],
+    [['failed', '--json', '--plain'], 'USAGE', 2],
     [['dispatch', '--json', '--job', 'note', '--payload', '{'], 'JSON_INVALID', 65],
     [['dispatch', '--json', '--job', 'lost'], 'JOB_UNKNOWN', 65],
     [['dispatch', '--json', 'lost.json'], 'INPUT_MISSING', 66],
@@ -98,5 +95,9 @@ describe('with --json a refusal is one line of JSON on stderr, and its exit code
 it('a closed stdin and no terminal never lead to a question', async () => {
   using project = new TempProject({ 'package.json': '{}' })
   expect(await khepri(['migrate'], { cwd: project.path })).toMatchObject({ code: 0 })
-  expect(await khepri(['flush', '--older-than=1d'], { cwd: project.path })).toMatchObject({ code: 0, stdout: '', stderr: 'Nothing to delete\n' })
+  expect(await khepri(['flush', '--older-than=1d'], { cwd: project.path })).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: 'Nothing to delete\n',
+  })
 })

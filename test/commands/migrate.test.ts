@@ -80,7 +80,7 @@ describe('khepri migrate', () => {
   it('--check is 78 where a newer khepri has migrated', async () => {
     using project = await migratedProject()
     const db = new Database(join(project.path, 'khepri.db'))
-    db.exec("insert into jobs_migrations values ('0009_later', 1)")
+    db.exec("insert into jobs_migrations (name, applied_at) values ('0009_later', 1)")
     db.close()
     expect(await project.khepri(['migrate', '--check'])).toMatchObject({
       code: 78,

@@ -11,7 +11,7 @@ function aContact() {
   const events = new EventBus()
   const heard: unknown[] = []
   events.onAny((name, event) => heard.push([name, event]))
-  return { clock, heard, contact: new Contact(clock, events) }
+  return { clock, heard, contact: new Contact(clock, events, 45_000) }
 }
 
 it('an outage is one event when it starts and one when it ends, however often it is met', async () => {

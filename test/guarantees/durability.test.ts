@@ -1,6 +1,9 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { Installation, onBothStores } from '../support/installation.ts'
 import { postgresSkipReason, startPostgres } from '../support/postgres.ts'
+
+/** Many processes in a row, which a busy machine starts slowly. */
+vi.setConfig({ testTimeout: 180_000 })
 
 onBothStores('twenty migrate commands at once', (store) => {
   it('make one schema: one applies it, the others find nothing to do', async () => {
@@ -11,7 +14,9 @@ onBothStores('twenty migrate commands at once', (store) => {
     const rows = await installation.ask('select name from jobs_migrations order by name')
     expect(rows.map(({ name }) => name)).toEqual(names)
     const applied = ended.filter(({ stdout }) => stdout !== '')
-    expect(applied.map(({ stdout }) => stdout)).toEqual([expect.stringMatching(/^applied {2}0000_jobs \.\. 0002_workers {5}3 migrations, \S+\n$/)])
+    expect(applied.map(({ stdout }) => stdout)).toEqual([
+      expect.stringMatching(/^applied {2}0000_jobs \.\. 0002_workers {5}3 migrations, \S+\n$/),
+    ])
     expect(ended.filter(({ stderr }) => /^Nothing to do: .* is at 0002\n$/.test(stderr))).toHaveLength(19)
     const id = await installation.dispatch('note')
     await installation.must('work', '--once')
@@ -61,17 +66,20 @@ describe('a dispatch that exits 0', () => {
     await expectKept(installation, outcome)
   })
 
-  it.skipIf(postgresSkipReason() !== null)('is there after a kill -9 of every khepri process and a crash of the server, on postgres', async () => {
-    const server = await startPostgres({ settings: { synchronous_commit: 'on', full_page_writes: 'on' } })
-    try {
-      await using installation = await Installation.migratedAt(server.url)
-      const outcome = await dispatchAndKill(installation)
-      await server.stop('immediate')
-      await server.restart()
-      expect(outcome.safe.length).toBeGreaterThanOrEqual(3)
-      await expectKept(installation, outcome)
-    } finally {
-      await server.remove()
-    }
-  })
+  it.skipIf(postgresSkipReason() !== null)(
+    'is there after a kill -9 of every khepri process and a crash of the server, on postgres',
+    async () => {
+      const server = await startPostgres({ settings: { synchronous_commit: 'on', full_page_writes: 'on' } })
+      try {
+        await using installation = await Installation.migratedAt(server.url)
+        const outcome = await dispatchAndKill(installation)
+        await server.stop('immediate')
+        await server.restart()
+        expect(outcome.safe.length).toBeGreaterThanOrEqual(3)
+        await expectKept(installation, outcome)
+      } finally {
+        await server.remove()
+      }
+    },
+  )
 })

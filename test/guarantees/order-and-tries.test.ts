@@ -1,11 +1,14 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { Installation, onBothStores } from '../support/installation.ts'
+
+/** Many processes in a row, which a busy machine starts slowly. */
+vi.setConfig({ testTimeout: 180_000 })
 
 onBothStores('four workers', (store) => {
   it('drain 10,000 jobs, each once, without gaps', async () => {
     await using installation = await Installation.migrated(store)
     const { ledger } = installation
-    const flags = ['--concurrency=8', '--sleep=50ms', '--log=results']
+    const flags = ['--concurrency=8', '--sleep=50ms', '--log=results', '--retry-after=90s']
     await using one = await installation.worker(...flags)
     await using two = await installation.worker(...flags)
     await using three = await installation.worker(...flags)
@@ -34,7 +37,12 @@ onBothStores('one worker', (store) => {
   it.concurrent('serves --queue=high,default,low strictly in this order, in each by priority, then by dispatch', async () => {
     await using installation = await Installation.migrated(store)
     const queues = ['low', 'default', 'high']
-    const jobs = Array.from({ length: 60 }, (_, n) => ({ job: 'note', payload: n, queue: queues[n % 3], priority: ((n * 7) % 5) - 2 }))
+    const jobs = Array.from({ length: 60 }, (_, n) => ({
+      job: 'note',
+      payload: n,
+      queue: queues[n % 3],
+      priority: ((n * 7) % 5) - 2,
+    }))
     await installation.dispatchAll(jobs)
     await installation.must('work', '--queue=high,default,low', '--stop-when-empty')
     const rank = ({ queue, priority, payload }: (typeof jobs)[number]): number =>

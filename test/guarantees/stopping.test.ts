@@ -1,7 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { Installation, onBothStores } from '../support/installation.ts'
 import type { Live } from '../support/live.ts'
+
+/** Many processes in a row, which a busy machine starts slowly. */
+vi.setConfig({ testTimeout: 180_000 })
 
 /** The second stop signal counts from a second after the first; what comes earlier is a doubled one. */
 const laterMs = 1_100
@@ -34,7 +37,9 @@ onBothStores('SIGTERM', (store) => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: waitsForOne })
     expect(stdout).toMatch(/stopped: 1 done, 0 retried, 0 failed/)
     expect([...installation.ledger.ended]).toEqual([held])
-    expect(await installation.must('work', '--stop-when-empty')).toMatch(new RegExp(`DONE ${waiting} note queue=default try=1/1`))
+    expect(await installation.must('work', '--stop-when-empty')).toMatch(
+      new RegExp(`DONE ${waiting} note queue=default try=1/1`),
+    )
     await leave(worker, installation)
   })
 
@@ -102,6 +107,8 @@ async function expectFreeAtNoCost(installation: Installation, id: number): Promi
   const [row] = await installation.ask(`select worker, failures, crashes, suspect from jobs where id = ${id}`)
   expect({ ...row, suspect: Number(row?.suspect) }).toEqual({ worker: null, failures: 0, crashes: 0, suspect: 0 })
   installation.open()
-  expect(await installation.must('work', '--stop-when-empty')).toMatch(new RegExp(`DONE ${id} hold queue=default try=1/1`))
+  expect(await installation.must('work', '--stop-when-empty')).toMatch(
+    new RegExp(`DONE ${id} hold queue=default try=1/1`),
+  )
   expect(installation.ledger.starts.filter((line) => line.id === id).map(({ attempt }) => attempt)).toEqual([1, 1])
 }

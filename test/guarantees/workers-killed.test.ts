@@ -1,5 +1,8 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { Installation, type Ledger, onBothStores } from '../support/installation.ts'
+
+/** Many processes in a row, which a busy machine starts slowly. */
+vi.setConfig({ testTimeout: 180_000 })
 
 onBothStores('a worker that is killed', (store) => {
   it.concurrent('with SIGKILL in the middle of 200 jobs loses none, and starts none twice but those it held', async () => {
@@ -48,7 +51,7 @@ onBothStores('a worker that is killed', (store) => {
     const id = await installation.dispatch('crash')
     await using watcher = await installation.worker('--except-job=crash')
     for (let death = 1; death <= 3; death++) {
-      await using victim = await installation.worker()
+      await using victim = installation.start(['work'])
       expect(await victim.ended).toMatchObject({ signal: 'SIGKILL' })
       await watcher.until(new RegExp(`(found 1 dead worker: freed 1 job\\n.*){${death}}`, 's'), 'stderr')
     }
@@ -67,7 +70,9 @@ onBothStores('a worker that is killed', (store) => {
     await using killed = await installation.worker()
     await killed.until(/text=begun/)
     killed.kill('SIGKILL')
-    expect(await installation.must('work', '--stop-when-empty')).toMatch(new RegExp(`DONE ${waiting} note queue=default try=1/1`))
+    expect(await installation.must('work', '--stop-when-empty')).toMatch(
+      new RegExp(`DONE ${waiting} note queue=default try=1/1`),
+    )
     expect(installation.ledger.starts.map(({ id, crashes }) => ({ id, crashes }))).toEqual([
       { id: held, crashes: 0 },
       { id: waiting, crashes: 0 },

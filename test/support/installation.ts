@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, readSync, watch, writeFileSync } from 'node:fs'
+import { closeSync, copyFileSync, fstatSync, openSync, readSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect } from 'vitest'
@@ -153,6 +153,9 @@ function readFrom(path: string, offset: number): Buffer {
   }
 }
 
+/** Migrated once for each test file, and copied: a process less in every test. */
+let template: Promise<string> | null = null
+
 /** One project with its own database and a ledger: khepri as its user has it. Gone at the end of the block that holds it. */
 export class Installation implements AsyncDisposable {
   readonly project: TempProject
@@ -178,7 +181,18 @@ export class Installation implements AsyncDisposable {
   }
 
   static async migrated(store: StoreKind): Promise<Installation> {
-    return (await Installation.empty(store)).#migrated()
+    const installation = await Installation.empty(store)
+    if (store === 'postgres') return installation.#migrated()
+    template ??= Installation.#template()
+    copyFileSync(await template, join(installation.project.path, 'khepri.db'))
+    return installation
+  }
+
+  /** The path of an SQLite file that was migrated; it lasts as long as this process. */
+  static async #template(): Promise<string> {
+    const { project } = await (await Installation.empty('sqlite')).#migrated()
+    process.once('exit', () => project[Symbol.dispose]())
+    return join(project.path, 'khepri.db')
   }
 
   /** In a database that the caller made, and removes. */

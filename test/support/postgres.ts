@@ -287,7 +287,8 @@ function idsOf(user: string): { readonly uid: number; readonly gid: number } | n
   }
 }
 
-async function freePort(): Promise<number> {
+/** A port on loopback that nobody listens on at this moment. */
+export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1')
   await once(probe, 'listening')
   const address = probe.address()

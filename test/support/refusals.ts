@@ -24,9 +24,14 @@ export function expectRefusal({ code, stdout, stderr }: Ended, refusal: Refusal)
 }
 
 /** Holds a command to one line of JSON on stderr, with the code that is also its exit code. */
-export function expectJsonRefusal({ code, stdout, stderr }: Ended, error: { readonly code: string; readonly exit: number }): void {
+export function expectJsonRefusal(
+  { code, stdout, stderr }: Ended,
+  error: { readonly code: string; readonly exit: number },
+): void {
   expect(stderr).toMatch(/^[^\n]+\n$/)
-  expect(JSON.parse(stderr)).toEqual({ error: { ...error, message: expect.stringMatching(/./), fix: expect.toSatisfy(isTextOrNull) } })
+  expect(JSON.parse(stderr)).toEqual({
+    error: { ...error, message: expect.stringMatching(/./), fix: expect.toSatisfy(isTextOrNull) },
+  })
   expect(stdout).toBe('')
   expect(code).toBe(error.exit)
 }

@@ -1,5 +1,14 @@
 import fc from 'fast-check'
-import type { Beat, Filter, Held, JobId, NewJob, Settlement, WorkerId } from '../../src/core/store/store.ts'
+import type {
+  Beat,
+  Filter,
+  Held,
+  JobId,
+  NewJob,
+  Observation,
+  Settlement,
+  WorkerId,
+} from '../../src/core/store/store.ts'
 import { aJob, aProfile, aRecord, aWish, gather, sorted } from '../../src/testing/conformance/builders.ts'
 import type { Opened } from '../../src/testing/index.ts'
 
@@ -18,7 +27,7 @@ interface SettleOperation {
   readonly followUps: readonly { readonly parent: Pick; readonly job: NewJob }[]
 }
 
-type Ending = 'complete' | 'keep' | 'retry' | 'fail' | 'release' | 'release later'
+type Ending = 'complete' | 'keep' | 'retry' | 'fail' | 'cancel' | 'cancel unstarted' | 'release' | 'release later'
 
 /** One step of a history, the same for every store. */
 export type Operation =
@@ -36,7 +45,11 @@ export type Operation =
   | { readonly kind: 'disown'; readonly worker: WorkerId; readonly back: number }
   | { readonly kind: 'advance'; readonly ms: number }
   | { readonly kind: 'beat'; readonly worker: WorkerId; readonly beat: Beat['kind'] }
-  | { readonly kind: 'recover'; readonly worker: WorkerId }
+  | { readonly kind: 'recover'; readonly worker: WorkerId; readonly silent: boolean }
+  /** The other one sees its process gone, or its machine started anew; then it joins anew. */
+  | { readonly kind: 'kill'; readonly worker: WorkerId; readonly rebooted: boolean }
+  | { readonly kind: 'look'; readonly worker: WorkerId; readonly filter: FilterParts; readonly held: readonly Pick[] }
+  | { readonly kind: 'cancel'; readonly jobs: readonly Pick[] }
   /** The worker falls silent until it is declared dead, while the other goes on beating; then it joins anew. */
   | { readonly kind: 'lose'; readonly worker: WorkerId }
   | { readonly kind: 'pause'; readonly queue: string; readonly forMs: number | null }
@@ -51,7 +64,9 @@ type FilterParts = Omit<Filter, 'exclude'> & { readonly exclude: readonly Pick[]
 const aWorker = fc.constantFrom(...workers)
 const aPick = fc.nat(999)
 const aQueue = fc.constantFrom(...queueNames)
-const anEnding = fc.constantFrom<Ending>('complete', 'keep', 'retry', 'fail', 'fail', 'release', 'release later')
+const anEnding = fc.constantFrom<Ending>(
+  ...(['complete', 'keep', 'retry', 'fail', 'fail', 'cancel', 'cancel unstarted', 'release', 'release later'] as const),
+)
 const aSelection = fc.constantFrom<Selection>('all', 'a', 'stale')
 
 const aNewJob = fc
@@ -126,6 +141,13 @@ const beating = fc.record({
   beat: fc.constantFrom<Beat['kind']>('joining', 'joining', 'working', 'draining', 'leaving'),
 })
 
+const looking = fc.record({
+  kind: fc.constant('look'),
+  worker: aWorker,
+  filter: aFilter,
+  held: fc.array(aPick, { maxLength: 4 }),
+})
+
 const pausing = fc.record({ kind: fc.constant('pause'), queue: aQueue, forMs: fc.constantFrom(300, 300, 0, null) })
 
 const anOperation: fc.Arbitrary<Operation> = fc.oneof(
@@ -137,19 +159,24 @@ const anOperation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('advance'), ms: fc.constantFrom(0, 1, 300, 1_001) }) },
   { weight: 2, arbitrary: beating },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('lose'), worker: aWorker }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('recover'), worker: aWorker }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('recover'), worker: aWorker, silent: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('kill'), worker: aWorker, rebooted: fc.boolean() }) },
+  { weight: 3, arbitrary: looking },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('cancel'), jobs: fc.array(aPick, { maxLength: 3 }) }) },
   { weight: 1, arbitrary: pausing },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('resume'), queue: aQueue }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('retry failed'), selection: aSelection }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('delete failed'), selection: aSelection }) },
 )
 
-/** Histories of 25 to 40 operations, after two workers have joined. */
-export function histories(): fc.Arbitrary<readonly Operation[]> {
+/** Histories of so many operations, of which the first two let two workers join. */
+export function histories(length: number): fc.Arbitrary<readonly Operation[]> {
   const joined = workers.map((worker) => ({ kind: 'beat', worker, beat: 'joining' }) as const)
+  const rest = length - joined.length
   // Without fast-check's bias to small values, under which hardly a worker dies in company.
-  const rest = fc.noBias(fc.array(anOperation, { minLength: 25, maxLength: 40, size: 'max' }))
-  return rest.map((operations) => [...joined, ...operations])
+  return fc
+    .noBias(fc.array(anOperation, { minLength: rest, maxLength: rest }))
+    .map((operations) => [...joined, ...operations])
 }
 
 /**
@@ -194,7 +221,13 @@ export class StorePlayer {
       case 'beat':
         return this.#beat(operation.worker, operation.beat)
       case 'recover':
-        return this.#recover(operation.worker)
+        return this.#recover(operation.worker, { silent: operation.silent })
+      case 'kill':
+        return this.#kill(operation.worker, operation.rebooted)
+      case 'look':
+        return this.#look(operation)
+      case 'cancel':
+        return this.#cancel(operation.jobs)
       case 'lose':
         return this.#lose(operation.worker)
       case 'pause':
@@ -233,7 +266,7 @@ export class StorePlayer {
   }
 
   #filter({ exclude, ...parts }: FilterParts): Filter {
-    return { ...parts, exclude: exclude.flatMap((pick) => this.#ids[pick % (this.#ids.length || 1)] ?? []) }
+    return { ...parts, exclude: this.#idsAt(exclude) }
   }
 
   /** One round never names a job twice: which of the two would win is nobody's business. */
@@ -250,8 +283,9 @@ export class StorePlayer {
     })
     const start = starts.map((pick) => this.#heldAt(pick, worker)).filter(fresh)
     const enqueue = followUps.map(({ parent, job }) => ({ ...job, parent: this.#heldAt(parent, worker)?.id ?? 0 }))
-    const { lost, ids } = await this.#exchange(worker, { settle, start, enqueue })
+    const { lost, ids, cancelled } = await this.#exchange(worker, { settle, start, enqueue })
     return {
+      cancelled: cancelled.map((id) => this.#told(id)),
       lost: this.#toldSet(lost.map(({ id }) => id)),
       ids: ids.map((id) => (id === null ? null : this.#told(id))),
     }
@@ -272,13 +306,36 @@ export class StorePlayer {
       : store.beat({ kind, worker })
   }
 
-  async #recover(worker: WorkerId): Promise<unknown> {
-    const { dead, freed } = await this.#storeOf(worker).recover(worker)
-    return { dead: sorted(dead), freed }
+  async #recover(observer: WorkerId, parts: Partial<Observation> = {}): Promise<unknown> {
+    const observation = { observer, gone: [], rebooted: [], silent: true, ...parts }
+    const { dead, ...counts } = await this.#storeOf(observer).recover(observation)
+    return { dead: sorted(dead), ...counts }
+  }
+
+  async #kill(worker: WorkerId, isRebooted: boolean): Promise<unknown> {
+    const gone = [worker]
+    const observation = { gone, rebooted: isRebooted ? gone : [], silent: false }
+    return [await this.#recover(otherThan(worker), observation), await this.#beat(worker, 'joining')]
+  }
+
+  async #look({ worker, filter, held }: Operation & { kind: 'look' }): Promise<unknown> {
+    const { host } = aProfile()
+    const look = { worker, host, held: this.#idsAt(held), filter: this.#filter(filter) }
+    const { cancelled, neighbours, ...rest } = await this.#storeOf(worker).look(look)
+    return { cancelled: new Set(cancelled.map((id) => this.#told(id))), neighbours: new Set(neighbours), ...rest }
+  }
+
+  async #cancel(jobs: readonly Pick[]): Promise<unknown> {
+    const { cancelled, marked, missing } = await this.#opened.admin.cancel(this.#idsAt(jobs))
+    return [cancelled, marked, missing].map((ids) => ids.map((id) => this.#told(id)))
+  }
+
+  #idsAt(picks: readonly Pick[]): readonly JobId[] {
+    return picks.flatMap((pick) => this.#ids[pick % (this.#ids.length || 1)] ?? [])
   }
 
   async #lose(worker: WorkerId): Promise<unknown> {
-    const observer = worker === 11 ? 22 : 11
+    const observer = otherThan(worker)
     await this.#opened.clock.advance(leaseMs - 100)
     const beat = await this.#beat(observer, 'working')
     await this.#opened.clock.advance(101)
@@ -309,7 +366,18 @@ export class StorePlayer {
       counts: new Set(counts.map((one) => ({ ...one }))),
       workers: new Set(rows.map((row) => ({ ...row }))),
       failed: failed.map(({ id, fence: _, ...facts }) => ({ ...facts, id: this.#told(id) })),
+      homes: await this.#homes(),
     }
+  }
+
+  /** Where every job is that there ever was. */
+  async #homes(): Promise<unknown> {
+    const all = []
+    for (const id of this.#ids) {
+      const found = await this.#opened.admin.find(id)
+      all.push(found && { ...found, id: this.#told(id) })
+    }
+    return all
   }
 
   #told(id: JobId): number {
@@ -322,9 +390,15 @@ export class StorePlayer {
   }
 }
 
+function otherThan(worker: WorkerId): WorkerId {
+  return worker === 11 ? 22 : 11
+}
+
 function settlementOf(held: Held, ending: Ending, delayMs: number): Settlement {
   const attempt = aRecord({ message: `${ending} after ${delayMs}` })
   if (ending === 'complete' || ending === 'keep') return { ...held, kind: 'complete', keep: ending === 'keep' }
+  if (ending === 'cancel') return { ...held, kind: 'cancel', attempt }
+  if (ending === 'cancel unstarted') return { ...held, kind: 'cancel', attempt: null }
   if (ending === 'release') return { ...held, kind: 'release', delayMs: null }
   if (ending === 'release later') return { ...held, kind: 'release', delayMs }
   return ending === 'retry'

@@ -75,10 +75,15 @@ export class SqliteFiles {
  * New connections, and the first plans on each of them, would take longer than most cases.
  */
 export class PostgresTables {
+  readonly #create: () => Promise<Database>
   #ready: Promise<Prepared> | undefined
 
+  constructor(create: () => Promise<Database> = freshDatabase) {
+    this.#create = create
+  }
+
   async open(): Promise<Opened> {
-    this.#ready ??= prepare()
+    this.#ready ??= prepare(this.#create)
     const { opened, sql } = await this.#ready
     const { migrations: _, ...tables } = tableNames('jobs', 'failed_jobs')
     await sql`truncate ${sql(Object.values(tables))} restart identity`
@@ -102,11 +107,11 @@ interface Prepared {
   readonly sql: postgres.Sql
 }
 
-async function prepare(): Promise<Prepared> {
+async function prepare(create: () => Promise<Database>): Promise<Prepared> {
   const { openPostgresStore } = await import('../../src/core/store/postgres/store.ts')
   const { openPostgresAdmin } = await import('../../src/core/store/postgres/admin.ts')
   const { openPostgresMigrations } = await import('../../src/core/store/postgres/migrate.ts')
-  const { url, ...database } = await freshDatabase()
+  const { url, ...database } = await create()
   const clock = new ManualClock()
   const options = storeOptions(clock, 'postgres')
   const migrations = await openPostgresMigrations(url, options)

@@ -5,6 +5,10 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 export class TcpProxy {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
+  /** What was open when silence fell: nothing ever gets through there again. */
+  readonly #dead = new WeakSet<Socket>()
+  /** What was sent on newer connections during the silence. */
+  readonly #held: { readonly to: Socket; readonly chunk: Buffer }[] = []
   #silent = false
 
   static async open(port: number): Promise<TcpProxy> {
@@ -35,7 +39,9 @@ export class TcpProxy {
   #pass(from: Socket, to: Socket): void {
     this.#sockets.add(from)
     from.on('data', (chunk) => {
-      if (!this.#silent) to.write(chunk)
+      if (this.#dead.has(from)) return
+      if (this.#silent) this.#held.push({ to, chunk })
+      else to.write(chunk)
     })
     from.on('error', () => {})
     from.on('close', () => {
@@ -47,6 +53,13 @@ export class TcpProxy {
   /** From now on nothing gets through, in either direction; connections stay open. */
   goSilent(): void {
     this.#silent = true
+    for (const socket of this.#sockets) this.#dead.add(socket)
+  }
+
+  /** Ends the silence: what newer connections have sent arrives late; those that it befell stay dead. */
+  speak(): void {
+    this.#silent = false
+    for (const { to, chunk } of this.#held.splice(0)) to.write(chunk)
   }
 
   /** Cuts every connection. */

@@ -7,13 +7,14 @@ import { statementsFor } from '../../../src/core/store/postgres/statements.ts'
 import { postgresSkipReason } from '../../support/postgres.ts'
 import { migratedDatabase } from './postgres-support.ts'
 
-const { lean, full, nextDue, ...others } = statementsFor(relations(tableNames('jobs', 'failed_jobs'), undefined))
+const { lean, full, nextDue, look, ...others } = statementsFor(relations(tableNames('jobs', 'failed_jobs'), undefined))
 
 const hot: Readonly<Record<string, Statement>> = {
   ...others,
   ...scopesOf('lean', lean),
   ...scopesOf('full', full),
   ...scopesOf('nextDue', nextDue),
+  ...scopesOf('look', look),
 }
 
 function scopesOf(name: string, texts: Readonly<Record<string, Statement>>): Readonly<Record<string, Statement>> {
@@ -84,4 +85,31 @@ describe.skipIf(postgresSkipReason())('plans on Postgres', () => {
     const indexes = deletion && everyNode(deletion).flatMap((node) => node['Index Name'] ?? [])
     expect(indexes).toEqual(['jobs_pkey'])
   })
+
+  test.each(Object.entries(look))('a look at %s queues reads four small indexes and locks nothing', async (_, text) => {
+    const client = await databaseWith(40_000, true)
+
+    const nodes = everyNode(await genericPlan(client, 'look', text))
+    const indexes = nodes.filter(readsJobs).map((node) => node['Index Name'])
+    expect(new Set(indexes)).toEqual(new Set(['jobs_pkey', 'jobs_suspect', 'jobs_newer']))
+    expect(nodes.filter((node) => /LockRows|ModifyTable/.test(node['Node Type']))).toEqual([])
+  })
+
+  test.each([
+    ['heldByDead', ['jobs_held']],
+    ['abandoned', ['jobs_cancelled']],
+    ['chores', ['jobs_held', 'jobs_cancelled']],
+    ['freeDead', ['jobs_pkey']],
+    ['endAbandoned', ['jobs_pkey', 'jobs_cancelled']],
+  ] as const)('%s of recovery reads %j', async (name, indexes) => {
+    const client = await databaseWith(40_000, true)
+
+    const nodes = everyNode(await genericPlan(client, 'recovery', others[name])).filter(readsJobs)
+    expect(new Set(nodes.flatMap((node) => node['Index Name'] ?? []))).toEqual(new Set(indexes))
+  })
 })
+
+/** Index scans of any kind; the tables of workers are small. */
+function readsJobs({ 'Index Name': index }: Plan): boolean {
+  return index?.startsWith('jobs_') === true && !index.startsWith('jobs_workers') && !index.startsWith('jobs_queues')
+}

@@ -1,3 +1,4 @@
+import postgres from 'postgres'
 import { onTestFinished } from 'vitest'
 import type { Admin } from '../../../src/core/store/admin.ts'
 import { tableNames } from '../../../src/core/store/names.ts'
@@ -6,7 +7,7 @@ import { openPostgresAdmin } from '../../../src/core/store/postgres/admin.ts'
 import { openPostgresMigrations } from '../../../src/core/store/postgres/migrate.ts'
 import { openPostgresStore } from '../../../src/core/store/postgres/store.ts'
 import type { Store } from '../../../src/core/store/store.ts'
-import { freshDatabase } from '../../support/postgres.ts'
+import { ask, freshDatabase } from '../../support/postgres.ts'
 
 /** The database's own time, as in production. */
 export function optionsFor(parts: Partial<StoreOptions> = {}): StoreOptions {
@@ -57,4 +58,21 @@ export async function openAdmin(url: string, parts: Partial<StoreOptions> = {}):
   const admin = await openPostgresAdmin(url, optionsFor(parts))
   onTestFinished(() => admin.close())
   return admin
+}
+
+/** A session of the test's own with an open transaction in which `text` has run. */
+export async function inTransaction(url: string, text: string): Promise<postgres.ReservedSql> {
+  const client = postgres(url, { max: 1 })
+  onTestFinished(() => client.end({ timeout: 5 }))
+  const session = await client.reserve()
+  await session`begin`
+  await session.unsafe(text)
+  return session
+}
+
+/** Resolves when a statement of ours waits for a lock. */
+export async function untilItWaits(url: string): Promise<void> {
+  const waiting = `select from pg_stat_activity
+    where application_name = 'khepri' and datname = current_database() and wait_event_type = 'Lock'`
+  while ((await ask(url, waiting)).length === 0);
 }

@@ -1,5 +1,4 @@
-import postgres from 'postgres'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { tableNames } from '../../../src/core/store/names.ts'
 import type { StoreOptions } from '../../../src/core/store/options.ts'
 import type { Reservation, Store, Wish, WorkerId } from '../../../src/core/store/store.ts'
@@ -13,7 +12,7 @@ import {
   sorted,
 } from '../../../src/testing/conformance/builders.ts'
 import { ask, command, postgresSkipReason } from '../../support/postgres.ts'
-import { migrate, migratedDatabase, openAdmin, openStore } from './postgres-support.ts'
+import { inTransaction, migrate, migratedDatabase, openAdmin, openStore, untilItWaits } from './postgres-support.ts'
 
 const nothing = { settle: [], enqueue: [], start: [], disown: [], reserve: null } as const
 
@@ -31,22 +30,6 @@ async function drain(store: Store, worker: WorkerId, wish: Wish) {
     sizes.push(held.length)
   } while (held.length > 0)
   return { ids, sizes }
-}
-
-/** A session of the test's own with an open transaction in which `text` has run. */
-async function inTransaction(url: string, text: string): Promise<postgres.ReservedSql> {
-  const client = postgres(url, { max: 1 })
-  onTestFinished(() => client.end({ timeout: 5 }))
-  const session = await client.reserve()
-  await session`begin`
-  await session.unsafe(text)
-  return session
-}
-
-async function untilItWaits(url: string): Promise<void> {
-  const waiting = `select from pg_stat_activity
-    where application_name = 'khepri' and datname = current_database() and wait_event_type = 'Lock'`
-  while ((await ask(url, waiting)).length === 0);
 }
 
 const insertWithKey = `insert into jobs (queue, available_at, job, unique_key, version, enqueued_at, envelope)

@@ -213,9 +213,13 @@ class MemoryStore implements Store {
   async recover({ observer, gone, rebooted, silent }: Observation): Promise<Recovery> {
     const now = this.#state.now()
     const workers = [...this.#state.workers.values()]
-    const dead = workers.filter(({ id, death, beatAt, profile }) => {
-      const isSilent = silent && beatAt + profile.leaseMs < now
-      return death === null && id !== observer && (gone.includes(id) || isSilent)
+    const isSilent = (worker: WorkerState | undefined): boolean =>
+      worker !== undefined && worker.beatAt + worker.profile.leaseMs < now
+    // Where the observer is silent too, it is the clock that has been set.
+    const silenceCounts = silent && !isSilent(this.#state.workers.get(observer))
+    const dead = workers.filter((worker) => {
+      const isDead = gone.includes(worker.id) || (silenceCounts && isSilent(worker))
+      return worker.death === null && worker.id !== observer && isDead
     })
     for (const worker of dead) worker.death = this.#judge(worker, rebooted.includes(worker.id))
 

@@ -13,14 +13,18 @@ const keepDeadMs = 86_400_000
 
 const longDead = `w.dead_at < ${now} - ${keepDeadMs}`
 
-/** Whom an observer knows to be dead. */
-const dying = `w.dead_at is null and w.id <> :observer::bigint
-  and (w.id = any(:gone::bigint[]) or (:silent::boolean and w.beat_at + w.lease_ms < ${now}))`
+/** Whom an observer knows to be dead. Where it is silent itself, it is the clock that has been set. */
+function dying({ workers }: Relations): string {
+  return `w.dead_at is null and w.id <> :observer::bigint
+  and (w.id = any(:gone::bigint[]) or (:silent::boolean and w.beat_at + w.lease_ms < ${now}
+    and not exists (select from ${workers} o where o.id = :observer::bigint and o.beat_at + o.lease_ms < ${now})))`
+}
 
 /** What there is to do. */
-export function chores({ jobs, workers }: Relations): string {
+export function chores(tables: Relations): string {
+  const { jobs, workers } = tables
   return `select
-  exists (select from ${workers} w where ${dying}) as judge,
+  exists (select from ${workers} w where ${dying(tables)}) as judge,
   exists (select from ${workers} w, lateral (select from ${jobs} j where j.worker = w.id limit 1) j
     where w.dead_at is not null) as free,
   exists (select from ${jobs} j where j.cancelled_at is not null and j.worker is null) as "end",
@@ -28,9 +32,10 @@ export function chores({ jobs, workers }: Relations): string {
 }
 
 /** Declares workers dead and says once how they died; a row that another observer is judging is left to it. */
-export function judge({ jobs, workers }: Relations): string {
+export function judge(tables: Relations): string {
+  const { jobs, workers } = tables
   return `with dying as materialized (
-  select w.id, w.state, w.id = any(:rebooted::bigint[]) as rebooted from ${workers} w where ${dying}
+  select w.id, w.state, w.id = any(:rebooted::bigint[]) as rebooted from ${workers} w where ${dying(tables)}
   order by w.id for update skip locked),
 counted as materialized (
   select d.id, d.state, d.rebooted, h.held, h.started, h.blamed from dying d, lateral (
@@ -46,7 +51,7 @@ from counted c where w.id = c.id and w.dead_at is null returning w.id`
 /** Some of what dead workers hold. In two parts: together they could be a walk through all jobs in the order of ids. */
 export function heldByDead({ jobs, workers }: Relations): string {
   return `with held as materialized (
-  select j.id from ${workers} w, lateral (select j.id from ${jobs} j where j.worker = w.id) j where w.dead_at is not null)
+  select j.id from ${jobs} j where j.worker = any(array(select w.id from ${workers} w where w.dead_at is not null)))
 select h.id from held h where h.id > :after::bigint order by h.id limit ${movedAtOnce}`
 }
 

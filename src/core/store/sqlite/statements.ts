@@ -126,7 +126,7 @@ export function statementsFor(names: TableNames) {
 
     /** What there is for recovery to do: a look that takes no lock. */
     chores: `select
-      exists (select 1 from "${workers}" where ${dying}) as judge,
+      exists (select 1 from "${workers}" where ${dying(names)}) as judge,
       exists (${heldByDead(names)}) as free,
       exists (select 1 from "${jobs}" where ${abandoned}) as end,
       exists (select 1 from "${workers}" where dead_at < :before) as forget`,
@@ -138,7 +138,7 @@ export function statementsFor(names: TableNames) {
         when (select count(*) from "${jobs}" j where j.worker = "${workers}".id) = 1 then 'alone'
         else 'company' end,
       blamed = (select json_group_object(cast(j.id as text), j.fence) from ${started})
-      where ${dying} returning id`,
+      where ${dying(names)} returning id`,
 
     /** Some of what dead workers hold, those that died long ago and were only frozen among them. */
     heldByDead: `${heldByDead(names)} and j.id > :after order by j.id limit ${movedAtOnce}`,
@@ -164,9 +164,11 @@ export type Statements = ReturnType<typeof statementsFor>
 const reservation = `id, fence, job, queue, priority, available_at as "availableAt", enqueued_at as "enqueuedAt", failures,
   crashes, suspect, envelope`
 
-/** Whom an observer knows to be dead. */
-const dying = `dead_at is null and id <> :observer
-  and (id ${listed('gone')} or (:silent = 1 and beat_at + lease_ms < :now))`
+/** Whom an observer knows to be dead. Where it is silent itself, it is the clock that has been set. */
+function dying({ workers }: TableNames): string {
+  return `dead_at is null and id <> :observer and (id ${listed('gone')} or (:silent = 1 and beat_at + lease_ms < :now
+    and not exists (select 1 from "${workers}" o where o.id = :observer and o.beat_at + o.lease_ms < :now)))`
+}
 
 /** Cancelled and held by nobody; the comparison makes it a range of the index, which is nearly always empty. */
 const abandoned = 'cancelled_at > 0 and worker is null'

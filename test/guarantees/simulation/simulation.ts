@@ -1,0 +1,352 @@
+import { beatInLoop, unwatched } from '../../../src/core/beat.ts'
+import { newJob } from '../../../src/core/envelope.ts'
+import { isKhepriError } from '../../../src/core/errors.ts'
+import { EventBus } from '../../../src/core/events.ts'
+import type { Admin } from '../../../src/core/store/admin.ts'
+import type { Fate, ProcessTrace } from '../../../src/core/process-identity.ts'
+import { openMemoryStore } from '../../../src/core/store/memory/store.ts'
+import { MemoryState } from '../../../src/core/store/memory/state.ts'
+import type { NewJob, Store } from '../../../src/core/store/store.ts'
+import { Worker } from '../../../src/core/worker.ts'
+import type { Account } from './account.ts'
+import { Announcements } from './announcements.ts'
+import { beatInThread } from './beat-thread.ts'
+import { Diary } from './diary.ts'
+import { Link, type StoreEnd } from './link.ts'
+import { Network } from './network.ts'
+import { type Happening, type JobPlan, type Plan, planFor, queues, steady, type WorkerPlan } from './plan.ts'
+import { Record, type Violation } from './record.ts'
+import { registryFor } from './scripted-jobs.ts'
+import { Seeded } from './seeded.ts'
+import { Host, SimulatedProcess } from './simulated-process.ts'
+import { Timeline } from './timeline.ts'
+import { Witness } from './witness.ts'
+
+/** A store with a fault in it: what it is asked goes to the real one, changed. */
+export type Plant = (store: Store, admin: Admin, state: MemoryState) => { readonly store: Store; readonly admin: Admin }
+
+/** What one seed came to. */
+export interface Outcome {
+  readonly seed: number
+  readonly violations: readonly Violation[]
+  readonly lines: readonly string[]
+  readonly hash: string
+  readonly figures: { readonly jobs: number; readonly runs: number; readonly steps: number; readonly virtualMs: number }
+}
+
+/** Plays the run of one seed to its end, or to the first promise that does not hold. */
+export async function simulate(seed: number, plant: Plant = (store, admin) => ({ store, admin })): Promise<Outcome> {
+  return new Simulation(planFor(seed), plant).run()
+}
+
+const profile = { version: '1.2.3', bootId: 'boot', pidNamespace: 'namespace', pidStart: null }
+
+/** Time in which everything must have ended once the faults are over. */
+const patienceMs = 2 * 3_600_000
+
+/** In which every loop of every worker has found the store again. */
+const calmMs = 20_000
+
+class Simulation {
+  readonly #plan: Plan
+  readonly #random: Seeded
+  readonly #timeline = new Timeline()
+  readonly #record = new Record(this.#timeline)
+  readonly #storeHost = new Host(this.#timeline)
+  readonly #hosts: readonly Host[]
+  readonly #end: StoreEnd
+  readonly #diary: Diary
+  /** What runs at each worker's place at the moment. */
+  readonly #places: SimulatedProcess[] = []
+  readonly #processes: SimulatedProcess[] = []
+  /** Answered dispatches: acknowledged ones must end. */
+  readonly #acknowledged: NewJob[] = []
+  #started = 0
+  #isOver = false
+
+  constructor(plan: Plan, plant: Plant) {
+    this.#plan = plan
+    this.#random = new Seeded(plan.seed).fork()
+    const { isOneHost, workers, leaseMs } = plan
+    this.#hosts = workers.map(() => (isOneHost ? this.#storeHost : new Host(this.#timeline)))
+    const timeline = this.#timeline
+    const record = this.#record
+    const network = new Network(timeline, this.#random.fork(), leaseMs)
+    const accounts = new Map<number, Account>()
+    this.#diary = new Diary({ timeline, record, accounts })
+    const witness = new Witness({ timeline, record, network, accounts, storeClock: this.#storeHost, diary: this.#diary })
+    const state = new MemoryState(this.#storeHost)
+    const opened = openMemoryStore({ clock: this.#storeHost, state })
+    this.#end = { ...plant(opened.store, opened.admin, state), witness, network, timeline }
+  }
+
+  async run(): Promise<Outcome> {
+    for (const [place, plan] of this.#plan.workers.entries()) this.#startAt(place, plan)
+    for (const happening of this.#plan.happenings) this.#timeline.after(happening.at, () => this.#happen(happening))
+    await this.#until(() => false, this.#plan.faultsMs)
+    if (!this.#isBroken) await this.#settleDown()
+    if (!this.#isBroken) await this.#drainAll()
+    if (!this.#isBroken) await this.#checkEnd()
+    return this.#outcome()
+  }
+
+  get #isBroken(): boolean {
+    return this.#record.violations.length > 0
+  }
+
+  #until(isDone: () => boolean, forMs: number): Promise<boolean> {
+    return this.#timeline.runUntil(() => this.#isBroken || isDone(), this.#timeline.now + forMs)
+  }
+
+  #startAt(place: number, plan: WorkerPlan): void {
+    const host = this.#hosts[place % this.#hosts.length] as Host
+    const process = this.#newProcess(`${plan.options.name}.${++this.#started}`, host)
+    this.#places[place] = process
+    process.isBroken = plan.isBroken
+    const events = new EventBus()
+    const hostName = `host-${this.#hosts.indexOf(host)}`
+    process.announcements = new Announcements(process, events, this.#record, this.#timeline)
+    const parts = {
+      store: new Link(process, this.#end),
+      registry: registryFor(process, plan, this.#diary),
+      events,
+      clock: process,
+      random: this.#random.fork().next,
+      startBeat: plan.beatsFromThread ? beatInThread(process, new Link(process, this.#end, 'thread')) : beatInLoop,
+      watch: unwatched,
+      fateOf: (neighbour: ProcessTrace) => this.#fateOf(neighbour),
+      profile: { ...profile, host: hostName, pid: process.pid },
+    }
+    const again = (): void => this.#startAgain(place, plan)
+    process.onGone = again
+    Worker.start({ ...plan.options, name: process.name }, parts).then(
+      (worker) => this.#watch(process, worker, again),
+      (error: unknown) => this.#notStarted(process, error, again),
+    )
+  }
+
+  /** What the operating system of a worker's own host would say: asked only about neighbours there. */
+  #fateOf({ pid }: ProcessTrace): Fate {
+    return this.#processes[pid]?.isGone === false ? 'alive' : 'gone'
+  }
+
+  #watch(process: SimulatedProcess, worker: Worker, again: () => void): void {
+    process.worker = worker
+    if (this.#isOver) worker.drain('signal')
+    worker.finished.then(
+      () => {
+        process.worker = null
+        this.#checkTimers(process)
+        again()
+      },
+      (error: unknown) => this.#record.accuse(7, `${process.name} could not go on: ${String(error)}`),
+    )
+  }
+
+  #notStarted(process: SimulatedProcess, error: unknown, again: () => void): void {
+    this.#record.note(`${process.name} could not start`)
+    if (isKhepriError(error) && error.code !== 'BUG') again()
+    else this.#record.accuse(7, `${process.name} could not start: ${String(error)}`)
+  }
+
+  #checkTimers(process: SimulatedProcess): void {
+    if (process.pendingTimers > 0)
+      this.#record.accuse(10, `${process.name} has stopped and left ${process.pendingTimers} timers`)
+  }
+
+  /** A supervisor: what ends is started again. */
+  #startAgain(place: number, plan: WorkerPlan): void {
+    if (this.#isOver) return
+    this.#timeline.after(this.#random.between(100, 3_000), () => {
+      if (!this.#isOver) this.#startAt(place, plan)
+    })
+  }
+
+  #newProcess(name: string, host: Host): SimulatedProcess {
+    const pid = this.#processes.length
+    const process = new SimulatedProcess({ name, host, pid, timeline: this.#timeline, random: this.#random.fork() })
+    this.#processes.push(process)
+    return process
+  }
+
+  #happen(happening: Happening): void {
+    const { kind } = happening
+    if (kind !== 'dispatch') this.#record.note(JSON.stringify(happening))
+    const process = 'worker' in happening && happening.worker !== null ? this.#places[happening.worker] : undefined
+    switch (kind) {
+      case 'dispatch':
+        void this.#dispatch(happening.jobs, happening.dies)
+        break
+      case 'storm':
+        this.#end.network.storm(happening.weather, happening.forMs, process ?? null)
+        break
+      case 'set clock':
+        this.#setClock(this.#hosts[happening.worker] as Host, happening.byMs)
+        break
+      case 'retry failed':
+        void this.#retryFailed()
+        break
+      case 'cancel':
+        this.#cancel(happening.queue)
+        break
+      case 'pause queue':
+      case 'resume queue':
+        this.#setPaused(happening.queue, kind === 'pause queue')
+        break
+      default:
+        if (process && !process.isGone) this.#tell(process, happening)
+    }
+  }
+
+  #setClock(host: Host, byMs: number): void {
+    host.offsetMs += byMs
+    this.#end.network.clocksSetAt = this.#timeline.now
+  }
+
+  #tell(process: SimulatedProcess, happening: Happening & { readonly worker: number | null }): void {
+    const { worker } = process
+    switch (happening.kind) {
+      case 'kill':
+        return process.kill()
+      case 'stop':
+        return process.stopFor(happening.forMs)
+      case 'drain':
+      case 'abort':
+        if (worker) process.isToldToDrain = true
+        return worker?.[happening.kind]()
+      case 'quiet':
+        process.isQuiet = worker !== null
+        process.mayGiveBack = true
+        return worker?.quiet()
+      case 'resume':
+        process.isQuiet = false
+        return worker?.resume()
+    }
+  }
+
+  async #dispatch(jobs: readonly JobPlan[], dies: boolean): Promise<void> {
+    const client = this.#newProcess('client', this.#storeHost)
+    const rows = jobs.map((job) => rowOf(job, client.now()))
+    for (const [index, row] of rows.entries()) this.#end.witness.plans.set(row.envelope, jobs[index] as JobPlan)
+    if (dies) this.#timeline.after(this.#random.next() * 3, () => client.kill())
+    await this.#enqueue(new Link(client, this.#end), rows)
+  }
+
+  async #enqueue(link: Link, rows: readonly NewJob[]): Promise<void> {
+    try {
+      const answers = await link.enqueue(rows)
+      this.#acknowledged.push(...rows.filter((_, index) => answers[index]?.duplicate === false))
+      this.#record.note(`jobs ${answers.map(({ id }) => id).join(', ')} acknowledged`)
+    } catch (error) {
+      this.#record.note(`dispatch of ${rows.length} jobs: ${isKhepriError(error) ? error.code : String(error)}`)
+    }
+  }
+
+  async #retryFailed(): Promise<void> {
+    const link = new Link(this.#newProcess('operator', this.#storeHost), this.#end)
+    await link
+      .selectFailed()
+      .then((failed) => link.retryFailed(failed))
+      .catch((error: unknown) => this.#record.note(`retry: ${String(error)}`))
+  }
+
+  #cancel(queue: string): void {
+    const link = new Link(this.#newProcess('operator', this.#storeHost), this.#end)
+    link.cancel(queue).catch((error: unknown) => this.#record.note(`cancel: ${String(error)}`))
+  }
+
+  #setPaused(queue: string, isPaused: boolean): void {
+    const link = new Link(this.#newProcess('operator', this.#storeHost), this.#end)
+    link.setPaused(queue, isPaused).catch((error: unknown) => this.#record.note(`pause: ${String(error)}`))
+  }
+
+  /** The faults are over: the network is there, clocks are right, and a worker that knows every job joins the others. */
+  async #settleDown(): Promise<void> {
+    this.#record.note('the faults are over')
+    const { leaseMs } = this.#plan
+    this.#end.network.calm()
+    for (const host of new Set([this.#storeHost, ...this.#hosts])) this.#setClock(host, -host.offsetMs)
+    for (const process of this.#places) {
+      process.isQuiet = false
+      process.worker?.resume()
+    }
+    for (const queue of queues) this.#setPaused(queue, false)
+    this.#startAt(this.#plan.workers.length, { options: steady('finisher', leaseMs), knowsRare: true, isBroken: false, beatsFromThread: false })
+    const { witness } = this.#end
+    const deadline = this.#timeline.now + patienceMs
+    // Again, when the last late commit of an operator has come.
+    this.#timeline.after(leaseMs, () => {
+      for (const queue of queues) this.#setPaused(queue, false)
+    })
+    const heldUntil = Math.max(...this.#places.map((process) => process.heldUntil), this.#timeline.now)
+    await this.#until(() => false, heldUntil - this.#timeline.now + calmMs + leaseMs)
+    for (let isDone = false; !isDone && this.#timeline.now < deadline && !this.#isBroken; ) {
+      isDone = await this.#until(() => witness.live.length === 0, 5 * leaseMs)
+      if (!isDone) this.#skipAhead()
+    }
+    for (const { id, plan, holding } of witness.live)
+      this.#record.accuse(2, `job ${id} (n=${plan.n}) has not ended; ${holding ? `${holding.process.name} holds it` : 'nobody holds it'}`, [id])
+  }
+
+  /** Where everything waits for a time far ahead, the clocks of all go there. */
+  #skipAhead(): void {
+    const { witness } = this.#end
+    const waitMs = Math.min(...witness.live.map(({ availableAt, holding }) => (holding ? 0 : availableAt - witness.now)))
+    if (waitMs > 0) for (const host of new Set([this.#storeHost, ...this.#hosts])) this.#setClock(host, waitMs)
+  }
+
+  async #drainAll(): Promise<void> {
+    this.#record.note('all are told to drain')
+    this.#isOver = true
+    for (const process of this.#places) process.announcements?.check()
+    for (const process of this.#places) {
+      process.isToldToDrain = true
+      process.worker?.drain('signal')
+    }
+    const working = (): SimulatedProcess[] => this.#places.filter(({ isGone, worker }) => !isGone && worker !== null)
+    await this.#until(() => working().length === 0, patienceMs)
+    for (const { name } of working()) this.#record.accuse(10, `${name} does not end its drain`)
+  }
+
+  /** Every acknowledged job has ended, and the failed ones are listed as they were dispatched. */
+  async #checkEnd(): Promise<void> {
+    const { admin, witness } = this.#end
+    const known = new Set([...witness.accounts.values()].map(({ envelope }) => envelope))
+    for (const { envelope } of this.#acknowledged)
+      if (!known.has(envelope)) this.#record.accuse(1, `an acknowledged job was never written: ${envelope}`)
+    for (const account of witness.accounts.values()) if (account.home === 'failed') await this.#checkFailed(account)
+    const counts = await admin.counts()
+    const left = counts.reduce((sum, { ready, running, scheduled }) => sum + ready + running + scheduled, 0)
+    if (left > 0) this.#record.accuse(2, `${left} jobs are left in the queues that nobody knows of`)
+    const failed = [...witness.accounts.values()].filter(({ home }) => home === 'failed').length
+    const listed = counts.reduce((sum, each) => sum + each.failed, 0)
+    if (failed !== listed) this.#record.accuse(9, `${failed} jobs have failed, and ${listed} are listed`)
+  }
+
+  async #checkFailed({ id, envelope, failures }: Account): Promise<void> {
+    const { admin } = this.#end
+    const row = await admin.findFailed(id)
+    if (row?.envelope !== envelope) this.#record.accuse(9, `job ${id} has failed and is not listed as it was dispatched`, [id])
+    const attempts = await admin.attempts(id)
+    if (attempts.length < failures) this.#record.accuse(9, `${attempts.length} of ${failures} attempts of job ${id} are kept`, [id])
+  }
+
+  #outcome(): Outcome {
+    const { violations, lines, hash } = this.#record
+    const { now, steps } = this.#timeline
+    const jobs = this.#end.witness.accounts.size
+    const figures = { jobs, runs: this.#diary.count, steps, virtualMs: Math.round(now) }
+    return { seed: this.#plan.seed, violations, lines, hash, figures }
+  }
+}
+
+function rowOf(plan: JobPlan, now: number): NewJob {
+  const { n, job, queue, priority, delayMs, hook, isPoison, tries, backoff, timeoutMs, maxCrashes, unique } = plan
+  const terms = { tries, backoff, timeoutMs, maxCrashes, unique }
+  const payloadText = JSON.stringify({ n, hook })
+  const row = newJob(
+    { job, payloadText, dispatchedAt: now, context: null, trace: null, ...terms },
+    { queue, priority, due: { delayMs } },
+  )
+  return isPoison ? { ...row, envelope: `${row.envelope}}` } : row
+}

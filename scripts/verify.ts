@@ -17,6 +17,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 /** The parts, the quickest to tell of a fault first. docs/guarantees.md says which promise each of them is about. */
 const parts: Readonly<Record<string, () => Promise<{ readonly run: Run }>>> = {
   model: () => import('../test/guarantees/model/run.ts'),
+  simulation: () => import('../test/guarantees/simulation/run.ts'),
   statements: () => import('../test/guarantees/statements/run.ts'),
   fuzz: () => import('../test/guarantees/fuzz/run.ts'),
   kills: () => import('../test/guarantees/kills/run.ts'),

@@ -27,7 +27,8 @@ export default class StatusCommand extends KhepriCommand {
     const over = flags.check ? excesses(status.queues, flags, status.at) : null
     await printStatus(this.output, status, over)
     for (const excess of over ?? []) this.report(excessError(excess), exits.failed)
-    if (isIdle(status)) this.say('Jobs are ready and no worker is there. Start one: khepri work')
+    if (this.output.mode !== 'json' && isIdle(status))
+      this.say('Jobs are ready and no worker is there. Start one: khepri work')
   }
 }
 

@@ -17,29 +17,35 @@ export class Contact {
   readonly #failing = new Set<string>()
   #lostAt = 0
   #goodSince: number
-  #heardAt: number
+  #beatAt: number
   #skewMs: number
 
-  /** longestGapMs: a longer silence of all loops is no contact, whatever came before and after: the process was frozen. */
+  /**
+   * longestGapMs: between two beats of our own. Whose beats hang cannot tell the silence of others from its own: the
+   * process was frozen, or somebody holds a lock, which lets looks through and no beat of anybody.
+   */
   constructor(clock: Clock, events: EventBus, longestGapMs: number) {
     this.#clock = clock
     this.#longestGapMs = longestGapMs
     this.#events = events
-    this.#goodSince = this.#heardAt = clock.monotonic()
+    this.#goodSince = this.#beatAt = clock.monotonic()
     this.#skewMs = this.#skew()
   }
 
   good(loop: string): void {
-    this.#hear()
+    if (loop === 'beat') this.#beaten()
     if (!this.#failing.delete(loop) || this.#failing.size > 0) return
     this.#goodSince = this.#clock.monotonic()
     this.#events.emit('store.back', { outageMs: this.#goodSince - this.#lostAt })
   }
 
-  #hear(): void {
-    const now = this.#clock.monotonic()
-    if (now - this.#heardAt > this.#longestGapMs) this.#goodSince = now
-    this.#heardAt = now
+  #beaten(): void {
+    if (this.#isBeatOverdue) this.#goodSince = this.#clock.monotonic()
+    this.#beatAt = this.#clock.monotonic()
+  }
+
+  get #isBeatOverdue(): boolean {
+    return this.#clock.monotonic() - this.#beatAt > this.#longestGapMs
   }
 
   lost(loop: string, error: unknown): void {
@@ -56,7 +62,8 @@ export class Contact {
       this.#skewMs = this.#skew()
       this.#goodSince = this.#clock.monotonic()
     }
-    return this.#failing.size === 0 && this.#clock.monotonic() - this.#goodSince >= ms
+    if (this.#failing.size > 0 || this.#isBeatOverdue) return false
+    return this.#clock.monotonic() - this.#goodSince >= ms
   }
 
   #skew(): number {

@@ -255,9 +255,16 @@ export class Worker implements WorkHandle {
     this.#conclude(offered, answer)
     // Declared dead meanwhile: what came under the old id is swept up by the next recovery.
     if (worker !== this.#membership.id || !reserve) return
+    if (!this.#membership.isGood) return this.#leaveToOthers(reserve)
     if (this.#makesRoom && answer.reserved[0]?.suspect !== true) this.#closeRoom()
     for (const reservation of answer.reserved) this.#begin(reservation)
     await this.#afterLook(reserve, answer.reserved.length)
+  }
+
+  /** The answer came after our lease had run out: others may hold by now, or have done, what it brings. */
+  #leaveToOthers({ batch }: Wish): void {
+    this.#batches.disown(batch)
+    this.#owesRound = true
   }
 
   /** The round may have been written: its results may be refused as settled already, its reservation is disowned. */

@@ -139,11 +139,11 @@ describe('khepri status', () => {
     expectJsonRefusal(await khepri(['workers', '--json'], { cwd: project.path }), { code: 'SCHEMA_MISSING', exit: 78 })
   })
 
-  it.skipIf(terminalSkipReason() !== null)('fits a terminal of 60 columns', async () => {
+  it.skipIf(terminalSkipReason() !== null)('fits a terminal of 80 columns', async () => {
     using project = await migratedProject()
     await project.khepri(['dispatch', '--job=note', '--allow-unknown', `--queue=${'long'.repeat(30)}`])
-    const { stdout } = await atTerminal(['status', '--color=never'], { cwd: project.path, columns: 60 })
-    for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(63)
+    const { stdout } = await atTerminal(['status', '--color=never'], { cwd: project.path, columns: 80 })
+    for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
     expect(stdout).toMatch(/^Queue +Ready/m)
   })
 })

@@ -21,7 +21,7 @@ import { never, VirtualProcess } from './virtual-process.ts'
 type WorkOptions = Parameters<typeof Worker.start>[0]
 
 /** The lease of every worker on a stage, and what follows from it. */
-export const stageTiming: Timing = {
+const stageTiming: Timing = {
   leaseMs: 2_100,
   beatMs: 700,
   // A beat may lie just before the death, and a look at the neighbours just before the end of the lease.

@@ -45,7 +45,8 @@ export class Announcements {
 
   #hear(name: keyof Events, event: Events[keyof Events]): void {
     this.#told.set(name, (this.#told.get(name) ?? 0) + 1)
-    if (name !== 'job.log') this.#record.note(`${this.#process.name} tells ${name}${'id' in event ? ` ${event.id}` : ''}`)
+    if (name !== 'job.log')
+      this.#record.note(`${this.#process.name} tells ${name}${'id' in event ? ` ${event.id}` : ''}`)
     if (name === 'worker.draining') this.#draining()
     if (name === 'store.lost') this.#lost()
     if (name === 'store.back') this.#back()

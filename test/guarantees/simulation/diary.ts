@@ -62,7 +62,8 @@ export class Diary {
     if (holds && attempt !== account.failures + 1)
       record.accuse(7, `job ${id} was told attempt ${attempt} after ${account.failures} failures`, [id])
     if (attempt > plan.tries) record.accuse(7, `job ${id} ran attempt ${attempt} of ${plan.tries} tries`, [id])
-    if (tries !== plan.tries) record.accuse(8, `job ${id} was told ${tries} tries, its envelope says ${plan.tries}`, [id])
+    if (tries !== plan.tries)
+      record.accuse(8, `job ${id} was told ${tries} tries, its envelope says ${plan.tries}`, [id])
     if (plan.isPoison) record.accuse(7, `job ${id} is poison and was run`, [id])
     if (process.isToldToDrain) record.accuse(10, `${process.name} started job ${id} during its drain`, [id])
     if (process.isQuiet) record.accuse(10, `${process.name} started job ${id} while it was told to be quiet`, [id])
@@ -86,10 +87,16 @@ export class Diary {
     const run = hand && this.#runs.get(hand)
     const complaint = run ? ofRun(run, settlement) : ofNoRun(process, account, settlement)
     if (complaint !== null)
-      this.#parts.record.accuse(5, `${process.name} settled job ${account.id} as ${settlement.kind}, but ${complaint}`, [account.id])
+      this.#parts.record.accuse(
+        5,
+        `${process.name} settled job ${account.id} as ${settlement.kind}, but ${complaint}`,
+        [account.id],
+      )
     if (settlement.kind !== 'retry' && settlement.kind !== 'fail') return
     if (settlement.attempt.attempt !== account.failures + 1)
-      this.#parts.record.accuse(9, `the record of job ${account.id} says attempt ${settlement.attempt.attempt}`, [account.id])
+      this.#parts.record.accuse(9, `the record of job ${account.id} says attempt ${settlement.attempt.attempt}`, [
+        account.id,
+      ])
   }
 
   hook(process: SimulatedProcess, { id }: JobContext): void {
@@ -99,7 +106,9 @@ export class Diary {
     account.hooks++
     record.note(`${process.name} calls the hook of job ${id}`)
     if (account.hooks > account.timesFailed)
-      record.accuse(9, `the hook of job ${id} was called ${account.hooks} times for ${account.timesFailed} failures`, [id])
+      record.accuse(9, `the hook of job ${id} was called ${account.hooks} times for ${account.timesFailed} failures`, [
+        id,
+      ])
   }
 }
 
@@ -127,8 +136,7 @@ function ofRun(run: Run, settlement: Settlement): string | null {
 /** The same of a job whose handler was never called. */
 function ofNoRun(process: SimulatedProcess, account: Account, settlement: Settlement): string | null {
   const { plan } = account
-  if (settlement.kind === 'release')
-    return process.mayGiveBack || process.isBroken ? null : 'nobody asked for it'
+  if (settlement.kind === 'release') return process.mayGiveBack || process.isBroken ? null : 'nobody asked for it'
   if (settlement.kind === 'cancel') return account.isMarked ? null : 'nobody has cancelled it'
   if (settlement.kind !== 'fail') return 'it was not run'
   switch (settlement.reason) {

@@ -22,7 +22,12 @@ export interface Storm {
 /** What befalls one call: an answer, or an error, before it was done, after, or without anybody ever knowing. */
 export type Fate =
   | { readonly kind: 'answered'; readonly thereMs: number; readonly backMs: number }
-  | { readonly kind: 'broken'; readonly error: KhepriError; readonly doneAfterMs: number | null; readonly afterMs: number }
+  | {
+      readonly kind: 'broken'
+      readonly error: KhepriError
+      readonly doneAfterMs: number | null
+      readonly afterMs: number
+    }
 
 /** Decides how long calls take and how they break. */
 export class Network {

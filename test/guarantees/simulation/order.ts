@@ -1,6 +1,6 @@
+import { envelopeVersion } from '../../../src/core/envelope.ts'
 import type { Reservation, Wish } from '../../../src/core/store/store.ts'
 import type { Account } from './account.ts'
-import { envelopeVersion } from '../../../src/core/envelope.ts'
 import type { Record } from './record.ts'
 import type { Witness } from './witness.ts'
 
@@ -8,7 +8,8 @@ import type { Witness } from './witness.ts'
 export function checkOrder(witness: Witness, wish: Wish, reserved: readonly Reservation[], record: Record): void {
   const taken = reserved.flatMap(({ id }) => witness.accounts.get(id) ?? [])
   const ids = new Set(reserved.map(({ id }) => id))
-  for (const account of taken) if (!mayTake(witness, wish, account)) record.accuse(11, `job ${account.id} was not to be taken`, [account.id])
+  for (const account of taken)
+    if (!mayTake(witness, wish, account)) record.accuse(11, `job ${account.id} was not to be taken`, [account.id])
   const before = compareIn(wish)
   for (const [index, account] of taken.entries()) {
     const previous = taken[index - 1]

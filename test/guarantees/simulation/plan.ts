@@ -85,7 +85,19 @@ export const queues = ['high', 'mail', 'low'] as const
 const hourMs = 3_600_000
 
 /** Families of trouble; a run has some of them and not the others, which finds more than a little of each. */
-const families = ['kill', 'stop', 'storm', 'blackout', 'clock', 'drain', 'operator', 'cancel', 'crash', 'long', 'stuck'] as const
+const families = [
+  'kill',
+  'stop',
+  'storm',
+  'blackout',
+  'clock',
+  'drain',
+  'operator',
+  'cancel',
+  'crash',
+  'long',
+  'stuck',
+] as const
 type Family = (typeof families)[number]
 
 /**
@@ -215,7 +227,9 @@ class Planner {
     add('stop', 3, () => [{ kind: 'stop', worker: worker(), forMs: aWhile() }])
     add('storm', 4, () => [{ kind: 'storm', worker: worker(), weather: weather(), forMs: aWhile() }])
     add('blackout', 2, () => [{ kind: 'storm', worker: null, weather: weather(), forMs: aWhile() }])
-    add('clock', 2, () => [{ kind: 'set clock', worker: worker(), byMs: random.pick([hourMs, -hourMs, 20_000, -20_000]) }])
+    add('clock', 2, () => [
+      { kind: 'set clock', worker: worker(), byMs: random.pick([hourMs, -hourMs, 20_000, -20_000]) },
+    ])
     add('drain', 3, () => [{ kind: random.pick(['drain', 'abort', 'quiet', 'resume']), worker: worker() }])
     add('operator', 5, () => [
       random.pick<Happening>([

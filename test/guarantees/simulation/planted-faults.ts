@@ -115,8 +115,9 @@ export const plantedFaults: Readonly<Record<string, Plant>> = {
   'a worker that leaves keeps what it holds': inStore((store, state) => ({
     beat: async (beat) => {
       if (beat.kind !== 'leaving') return store.beat(beat)
+      const known = state.workers.get(beat.worker)?.death === null
       state.workers.delete(beat.worker)
-      return { known: true }
+      return { known }
     },
   })),
 }

@@ -12,9 +12,19 @@ const reportEvery = 5_000
 
 /** Plays the seeds from 0 on; answers what they came to, or throws with the first promise that did not hold. */
 export async function run(form: Form, print: (line: string) => void): Promise<Figures> {
+  const { stackTraceLimit } = Error
+  // Handlers throw all the time, and nobody reads where.
+  Error.stackTraceLimit = 0
+  try {
+    return await play(seedsOf[form], print)
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}
+
+async function play(seeds: number, print: (line: string) => void): Promise<Figures> {
   const started = process.cpuUsage()
   const sums = { jobs: 0, runs: 0, steps: 0, virtualMs: 0 }
-  const seeds = seedsOf[form]
   for (let seed = 0; seed < seeds; seed++) {
     const { figures } = kept(await simulate(seed))
     for (const key of Object.keys(sums) as (keyof typeof sums)[]) sums[key] += figures[key]

@@ -23,7 +23,11 @@ export function registryFor(process: SimulatedProcess, plan: WorkerPlan, diary: 
     ['plain', plan.isBroken ? registered('plain', brokenModule) : registered('plain', async () => plain)],
     ['hooked', registered('hooked', async () => hooked)],
   ])
-  if (plan.knowsRare) jobs.set('rare', registered('rare', async () => plain))
+  if (plan.knowsRare)
+    jobs.set(
+      'rare',
+      registered('rare', async () => plain),
+    )
   return { get: (name) => jobs.get(name), names: () => [...jobs.keys()].sort() }
 }
 

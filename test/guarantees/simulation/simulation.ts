@@ -2,10 +2,10 @@ import { beatInLoop, unwatched } from '../../../src/core/beat.ts'
 import { newJob } from '../../../src/core/envelope.ts'
 import { isKhepriError } from '../../../src/core/errors.ts'
 import { EventBus } from '../../../src/core/events.ts'
-import type { Admin } from '../../../src/core/store/admin.ts'
 import type { Fate, ProcessTrace } from '../../../src/core/process-identity.ts'
-import { openMemoryStore } from '../../../src/core/store/memory/store.ts'
+import type { Admin } from '../../../src/core/store/admin.ts'
 import { MemoryState } from '../../../src/core/store/memory/state.ts'
+import { openMemoryStore } from '../../../src/core/store/memory/store.ts'
 import type { NewJob, Store } from '../../../src/core/store/store.ts'
 import { Worker } from '../../../src/core/worker.ts'
 import type { Account } from './account.ts'
@@ -16,6 +16,7 @@ import { Link, type StoreEnd } from './link.ts'
 import { Network } from './network.ts'
 import { type Happening, type JobPlan, type Plan, planFor, queues, steady, type WorkerPlan } from './plan.ts'
 import { Record, type Violation } from './record.ts'
+import { RecoveryCheck } from './recovery.ts'
 import { registryFor } from './scripted-jobs.ts'
 import { Seeded } from './seeded.ts'
 import { Host, SimulatedProcess } from './simulated-process.ts'
@@ -44,8 +45,8 @@ const profile = { version: '1.2.3', bootId: 'boot', pidNamespace: 'namespace', p
 /** Time in which everything must have ended once the faults are over. */
 const patienceMs = 2 * 3_600_000
 
-/** In which every loop of every worker has found the store again. */
-const calmMs = 20_000
+/** In which, after a lease, every loop of every worker has found the store again. */
+const calmMs = 8_000
 
 class Simulation {
   readonly #plan: Plan
@@ -56,6 +57,7 @@ class Simulation {
   readonly #hosts: readonly Host[]
   readonly #end: StoreEnd
   readonly #diary: Diary
+  readonly #recovery: RecoveryCheck
   /** What runs at each worker's place at the moment. */
   readonly #places: SimulatedProcess[] = []
   readonly #processes: SimulatedProcess[] = []
@@ -74,7 +76,16 @@ class Simulation {
     const network = new Network(timeline, this.#random.fork(), leaseMs)
     const accounts = new Map<number, Account>()
     this.#diary = new Diary({ timeline, record, accounts })
-    const witness = new Witness({ timeline, record, network, accounts, storeClock: this.#storeHost, diary: this.#diary })
+    const witness = new Witness({
+      timeline,
+      record,
+      network,
+      accounts,
+      storeClock: this.#storeHost,
+      diary: this.#diary,
+    })
+    const processes = this.#processes
+    this.#recovery = new RecoveryCheck({ timeline, record, network, accounts, processes, leaseMs })
     const state = new MemoryState(this.#storeHost)
     const opened = openMemoryStore({ clock: this.#storeHost, state })
     this.#end = { ...plant(opened.store, opened.admin, state), witness, network, timeline }
@@ -118,7 +129,10 @@ class Simulation {
       profile: { ...profile, host: hostName, pid: process.pid },
     }
     const again = (): void => this.#startAgain(place, plan)
-    process.onGone = again
+    process.onGone = () => {
+      this.#recovery.killed(process)
+      again()
+    }
     Worker.start({ ...plan.options, name: process.name }, parts).then(
       (worker) => this.#watch(process, worker, again),
       (error: unknown) => this.#notStarted(process, error, again),
@@ -271,7 +285,12 @@ class Simulation {
       process.worker?.resume()
     }
     for (const queue of queues) this.#setPaused(queue, false)
-    this.#startAt(this.#plan.workers.length, { options: steady('finisher', leaseMs), knowsRare: true, isBroken: false, beatsFromThread: false })
+    this.#startAt(this.#plan.workers.length, {
+      options: steady('finisher', leaseMs),
+      knowsRare: true,
+      isBroken: false,
+      beatsFromThread: false,
+    })
     const { witness } = this.#end
     const deadline = this.#timeline.now + patienceMs
     // Again, when the last late commit of an operator has come.
@@ -285,13 +304,19 @@ class Simulation {
       if (!isDone) this.#skipAhead()
     }
     for (const { id, plan, holding } of witness.live)
-      this.#record.accuse(2, `job ${id} (n=${plan.n}) has not ended; ${holding ? `${holding.process.name} holds it` : 'nobody holds it'}`, [id])
+      this.#record.accuse(
+        2,
+        `job ${id} (n=${plan.n}) has not ended; ${holding ? `${holding.process.name} holds it` : 'nobody holds it'}`,
+        [id],
+      )
   }
 
   /** Where everything waits for a time far ahead, the clocks of all go there. */
   #skipAhead(): void {
     const { witness } = this.#end
-    const waitMs = Math.min(...witness.live.map(({ availableAt, holding }) => (holding ? 0 : availableAt - witness.now)))
+    const waitMs = Math.min(
+      ...witness.live.map(({ availableAt, holding }) => (holding ? 0 : availableAt - witness.now)),
+    )
     if (waitMs > 0) for (const host of new Set([this.#storeHost, ...this.#hosts])) this.#setClock(host, waitMs)
   }
 
@@ -326,9 +351,11 @@ class Simulation {
   async #checkFailed({ id, envelope, failures }: Account): Promise<void> {
     const { admin } = this.#end
     const row = await admin.findFailed(id)
-    if (row?.envelope !== envelope) this.#record.accuse(9, `job ${id} has failed and is not listed as it was dispatched`, [id])
+    if (row?.envelope !== envelope)
+      this.#record.accuse(9, `job ${id} has failed and is not listed as it was dispatched`, [id])
     const attempts = await admin.attempts(id)
-    if (attempts.length < failures) this.#record.accuse(9, `${attempts.length} of ${failures} attempts of job ${id} are kept`, [id])
+    if (attempts.length < failures)
+      this.#record.accuse(9, `${attempts.length} of ${failures} attempts of job ${id} are kept`, [id])
   }
 
   #outcome(): Outcome {

@@ -123,7 +123,8 @@ export class Witness {
     const isRefused = lost.has(`${id}/${fence}`)
     record.note(`${process.name} settles job ${id} fence ${fence}: ${kind}${isRefused ? ', refused' : ''}`)
     if (holds && isRefused) record.accuse(4, `the holder of job ${id} was refused its ${kind}`, [id])
-    if (!holds && !isRefused) record.accuse(4, `a ${kind} of job ${id} was accepted from ${process.name}, no holder`, [id])
+    if (!holds && !isRefused)
+      record.accuse(4, `a ${kind} of job ${id} was accepted from ${process.name}, no holder`, [id])
     if (!account || !holds || isRefused) return
     diary.checkSettlement(process, account, settlement)
     account.holding = null
@@ -162,8 +163,7 @@ export class Witness {
     const { id, fence } = reservation
     const account = this.accounts.get(id)
     record.note(`${process.name} reserves job ${id} fence ${fence}${reservation.suspect ? ', suspect' : ''}`)
-    if (!account || account.home !== 'live')
-      return record.accuse(3, `job ${id} was reserved though it had ended`, [id])
+    if (!account || account.home !== 'live') return record.accuse(3, `job ${id} was reserved though it had ended`, [id])
     if (account.holding)
       record.accuse(3, `job ${id} was reserved by ${process.name} while ${account.holding.process.name} held it`, [id])
     if (fence <= account.lastFence)
@@ -171,7 +171,7 @@ export class Witness {
     if (reservation.envelope !== account.envelope) record.accuse(9, `the envelope of job ${id} has changed`, [id])
     if (reservation.failures !== account.failures)
       record.accuse(7, `job ${id} counts ${reservation.failures} failures, and has had ${account.failures}`, [id])
-    if (reservation.crashes > account.crashes)
+    if (reservation.crashes !== account.crashes)
       record.accuse(7, `job ${id} counts ${reservation.crashes} crashes, and has had ${account.crashes}`, [id])
     account.lastFence = fence
     account.mayBeSuspect = reservation.suspect
@@ -187,7 +187,8 @@ export class Witness {
       return record.note(`${process.name} joins`)
     }
     const isAlive = this.#isAlive(beat.worker)
-    if (known !== isAlive) record.accuse(5, `a beat of ${process.name} was answered "known: ${known}", and it is not so`)
+    if (known !== isAlive)
+      record.accuse(5, `a beat of ${process.name} was answered "known: ${known}", and it is not so`)
     if (!worker) return
     if (beat.kind === 'leaving') return this.#left(worker)
     if (isAlive) Object.assign(worker, { state: beat.kind, beatAt: timeline.now })
@@ -261,7 +262,10 @@ export class Witness {
     const { record, timeline, network } = this.#parts
     const silentMs = timeline.now - beatAt
     if (silentMs < leaseMs - 1 && !this.#isExcused(process, beatAt))
-      record.accuse(5, `${observer.name} declared ${process.name} dead after ${silentMs} ms, its lease is ${leaseMs} ms`)
+      record.accuse(
+        5,
+        `${observer.name} declared ${process.name} dead after ${silentMs} ms, its lease is ${leaseMs} ms`,
+      )
     const isLive = !process.isGone && process.worker !== null && process.disturbedUntil < beatAt
     if (isLive && network.wasAway(beatAt))
       record.accuse(5, `${observer.name} declared ${process.name} dead because of an outage of the store`)

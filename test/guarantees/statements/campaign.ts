@@ -1,6 +1,5 @@
-import type { StoreKind } from '../../support/installation.ts'
 import { exitsFor, faultInText } from './exits.ts'
-import { type Fault, isKill, type Place, type Plan, replayOf } from './faults.ts'
+import { type Fault, isKill, type Place, replayOf } from './faults.ts'
 import type { Fate, Operation, Seen } from './operations.ts'
 import type { Act, Site } from './site.ts'
 import { nameOf } from './states.ts'
@@ -21,19 +20,22 @@ export interface Stride {
   readonly step: number
 }
 
+/** One fault, at one statement of an operation after another. */
+export interface Series {
+  readonly operation: Operation
+  readonly fault: Fault
+  readonly stride: Stride
+}
+
 /**
  * Lets a fault befall one statement of an operation after another, until the operation ends before it comes to it.
  *
- * After each a clean run follows, and whatever was promised is looked for. Answers what is wrong.
+ * After each a clean run follows, and whatever was promised is looked for. Answers what is wrong, and counts in `tally`.
  */
 export async function trySeries(
   site: Site,
-  {
-    operation,
-    fault,
-    stride,
-    tally,
-  }: { readonly operation: Operation; readonly fault: Fault; readonly stride: Stride; readonly tally: Tally },
+  { operation, fault, stride }: Series,
+  tally: Tally,
 ): Promise<readonly string[]> {
   const wrong: string[] = []
   for (let at = stride.first; ; at += stride.step) {
@@ -96,7 +98,9 @@ async function look(site: Site, operation: Operation, act: Act): Promise<Seen> {
 
 /** How many attempts a worker settled, by the line with which it stops. */
 function countsIn(stdout: string): number {
-  const [, done, retried, failed] = /stopped: (\d+) done, (\d+) retried, (\d+) failed/.exec(stdout) ?? []
+  const counts = /stopped: (\d+) done, (\d+) retried, (\d+) failed/.exec(stdout)
+  if (counts === null) throw new Error(`a worker has stopped without its last line: ${stdout}`)
+  const [, done, retried, failed] = counts
   return Number(done) + Number(retried) + Number(failed)
 }
 
@@ -106,11 +110,7 @@ function fateOf({ answer }: Act): Fate {
 }
 
 /** What its user saw: the exit code that is documented, a message with a way out, and nothing of our inside. */
-function checkAnswer(
-  operation: Operation,
-  { answer, struck }: Act,
-  { store, fault }: Place & { readonly store: StoreKind },
-): readonly string[] {
+function checkAnswer(operation: Operation, { answer, struck }: Act, { store, fault }: Place): readonly string[] {
   if (answer === 'killed') return isKill(fault) ? [] : ['the process was killed']
   const { exit, stderr } = answer
   const documented = struck === null ? [0] : exitsFor(store, operation, { fault, struck })
@@ -138,7 +138,7 @@ function described(place: Place, act: Act | null, violations: readonly string[])
   return violations.length === 0 ? [] : [describe(place, act, violations)]
 }
 
-function describe(place: Place & Plan, act: Act | null, violations: readonly string[]): string {
+function describe(place: Place, act: Act | null, violations: readonly string[]): string {
   const { store, operation, fault, at } = place
   const statement = act?.struck ? ` (${act.struck.role}: ${act.struck.text.replaceAll(/\s+/g, ' ').slice(0, 80)})` : ''
   const answer =

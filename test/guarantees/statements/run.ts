@@ -2,23 +2,18 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startPostgres } from '../../support/postgres.ts'
-import { type Stride, type Tally, trySeries } from './campaign.ts'
+import { type Series, type Tally, trySeries } from './campaign.ts'
 import { type Fault, faultsOf, isSilence } from './faults.ts'
-import { type Operation, operations } from './operations.ts'
-import { PostgresSite, type Site, SqliteSite } from './site.ts'
+import { operations } from './operations.ts'
+import { PostgresSite } from './postgres-site.ts'
+import type { Site } from './site.ts'
+import { SqliteSite } from './sqlite-site.ts'
 import { makeStates } from './states.ts'
 
 /** sample: a share of the statements on SQLite, with every fault. short: all of them. long: all on both stores. */
 export type Form = 'sample' | 'short' | 'long'
 
 export type Figures = Record<string, number | string>
-
-/** One fault, at one statement of an operation after another. */
-interface Series {
-  readonly operation: Operation
-  readonly fault: Fault
-  readonly stride: Stride
-}
 
 /** Sites at work at once: each has a process of its own. */
 const busyLanes = 2
@@ -132,9 +127,11 @@ async function tryAll(
   const wrong: string[] = []
   const left = series.values()
   const lane = async (site: Site): Promise<void> => {
-    for (const { operation, fault, stride } of left) {
-      wrong.push(...(await trySeries(site, { operation, fault, stride, tally })))
-      print(`${site.store}: ${operation.name}, ${fault}: ${tally.cases} statements struck, ${wrong.length} violations`)
+    for (const each of left) {
+      wrong.push(...(await trySeries(site, each, tally)))
+      print(
+        `${site.store}: ${each.operation.name}, ${each.fault}: ${tally.cases} statements struck, ${wrong.length} violations`,
+      )
     }
   }
   await Promise.all(sites.map(lane))

@@ -19,7 +19,7 @@ function named(name: string): Operation {
 /** Everything that is wrong after one fault at every `step`-th statement of an operation, from the first on. */
 function violations(site: Site, operation: Operation, fault: Fault, step = 1): Promise<readonly string[]> {
   const tally = { cases: 0, kills: 0, errors: 0 }
-  return trySeries(site, { operation, fault, stride: { first: 1, step }, tally })
+  return trySeries(site, { operation, fault, stride: { first: 1, step } }, tally)
 }
 
 it('a kill or an error at every 11th statement of 11 operations on SQLite loses nothing, doubles nothing, and is told truly', {

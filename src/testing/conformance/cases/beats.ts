@@ -23,7 +23,7 @@ export const beatCases: readonly ConformanceCase[] = [
         { ...row },
         {
           ...{ id: first.id, name: 'mailer', version: '1.2.3', host: 'here', pid: 77, queues: 'high,default' },
-          ...{ concurrency: 8, state: 'working', startedAt: joinedAt, beatAt: joinedAt, leaseMs, held: 0 },
+          ...{ concurrency: 8, state: 'working', startedAt: joinedAt, beatAt: joinedAt, leaseMs, held: 0, running: 0 },
         },
       )
     },

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'rolldown'
@@ -11,7 +11,7 @@ const entries = {
   cli: 'src/cli/main.ts',
   index: 'src/index.ts',
   testing: 'src/testing/index.ts',
-  'beat-thread-main': 'src/core/beat-thread-main.ts',
+  'beat-thread-main': 'src/beat-thread-main.ts',
 }
 
 /** Taken from the user's node_modules: it has a native part. */
@@ -50,6 +50,8 @@ function replace(folder: string): void {
 const scratch = join(root, 'node_modules', '.khepri-build')
 mkdirSync(scratch, { recursive: true })
 const next = mkdtempSync(join(scratch, 'dist-'))
+// A temporary folder is its maker's alone; a build is for every user of this clone.
+chmodSync(next, 0o755)
 try {
   await bundle(next)
   declare(join(next, 'types'))

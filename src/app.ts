@@ -3,6 +3,7 @@ import { beatInLoop, type StartBeat, unwatched, type Watch } from './core/beat.t
 import { beatInThread } from './core/beat-thread.ts'
 import { type Clock, type Random, systemClock } from './core/clock.ts'
 import { type Config, type ConfigInput, type ConfigSources, loadConfig, resolveConfig } from './core/config.ts'
+import type { SharedDatabase } from './core/database-url.ts'
 import { defaults } from './core/defaults.ts'
 import { Dispatcher, type DispatchRequest, rawJob } from './core/dispatch.ts'
 import { type DurationInput, parseDuration } from './core/duration.ts'
@@ -15,7 +16,6 @@ import { fateOf, processIdentity } from './core/process-identity.ts'
 import { Registry } from './core/registry.ts'
 import type { Admin } from './core/store/admin.ts'
 import type { Migration, Migrations } from './core/store/migrations.ts'
-import { openStore } from './core/store/open.ts'
 import type { StoreOptions } from './core/store/options.ts'
 import type { Due, Enqueued, Filter, NewJob, Store } from './core/store/store.ts'
 import { checkUnique, parseMoment, parseTerms, type Terms } from './core/terms.ts'
@@ -295,6 +295,16 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     const { names, schema, database, prepare } = this.config
     const { clock, random = Math.random } = this.#parts
     return { names, schema, label: database.label, clock, random, prepare, deadlineMs: defaults.deadlineMs }
+  }
+}
+
+/** Opens the hot side of a store, loading only its own driver. Throws SCHEMA_ and STORE_ errors. */
+export async function openStore(database: SharedDatabase, options: StoreOptions): Promise<Store> {
+  switch (database.kind) {
+    case 'sqlite':
+      return (await import('./core/store/sqlite/store.ts')).openSqliteStore(database.path, options)
+    case 'postgres':
+      return (await import('./core/store/postgres/store.ts')).openPostgresStore(database.url, options)
   }
 }
 

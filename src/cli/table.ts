@@ -12,6 +12,10 @@ export const lookAhead = 1_000
 /** At a terminal no column but the last is wider than this. */
 const widestColumn = 40
 
+/** However narrow the terminal is, the last column has so many, and every other one so many. */
+const leastLast = 8
+const leastOther = 4
+
 const wide =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/gu
 
@@ -57,10 +61,26 @@ export async function terminalLayout(widths: readonly number[], width: number): 
 
 function fitted(widths: readonly number[], width: number): number[] {
   const most = Math.max(4, Math.min(widestColumn, Math.floor(width / 3)))
-  const fixed = widths.slice(0, -1).map((each) => Math.min(each, most))
-  const left = width - fixed.reduce((sum, each) => sum + each + gap.length, 0)
-  return [...fixed, Math.max(8, Math.min(widths.at(-1) ?? 0, left))]
+  const last = widths.at(-1) ?? 0
+  const wished = widths.slice(0, -1).map((each) => Math.min(each, most))
+  const gaps = wished.length * gap.length
+  const fixed = narrowed(wished, width - gaps - Math.min(last, leastLast))
+  const left = width - gaps - sumOf(fixed)
+  return [...fixed, Math.max(Math.min(last, leastLast), Math.min(last, left))]
 }
+
+/** Takes from the widest columns what is too much, as long as any of them can spare it. */
+function narrowed(widths: readonly number[], room: number): readonly number[] {
+  const fitting = [...widths]
+  while (sumOf(fitting) > room) {
+    const widest = Math.max(...fitting)
+    if (widest <= leastOther) break
+    fitting[fitting.indexOf(widest)] = widest - 1
+  }
+  return fitting
+}
+
+const sumOf = (widths: readonly number[]): number => widths.reduce((sum, each) => sum + each, 0)
 
 const noBorders = Object.fromEntries(
   [

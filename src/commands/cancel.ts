@@ -18,6 +18,12 @@ import { KhepriError } from '../core/errors.ts'
 import type { Admin, Cancelled, LiveFilter } from '../core/store/admin.ts'
 import type { JobId } from '../core/store/store.ts'
 
+/** What follows for marked jobs. */
+const aborting = {
+  one: 'Its worker aborts its signal within 2 s; --wait says how it ends',
+  many: 'Their workers abort their signals within 2 s; --wait says how they end',
+}
+
 /** `khepri cancel`: ends jobs that have not ended by themselves. */
 export default class Cancel extends KhepriCommand {
   static readonly id = 'cancel'
@@ -136,8 +142,7 @@ export default class Cancel extends KhepriCommand {
   ): Promise<void> {
     if (this.output.mode === 'json')
       await this.output.document({ cancelled, marked, missing, ...(ended !== null && { ended }) })
-    else if (marked.length > 0 && ended === null)
-      this.say(`${marked.length === 1 ? 'Its worker ends it' : 'Their workers end them'} within 2 s; --wait says how`)
+    else if (marked.length > 0 && ended === null) this.say(marked.length === 1 ? aborting.one : aborting.many)
     this.#reportUnselected(missing, cancelled.length + marked.length === 0)
   }
 

@@ -4,6 +4,7 @@ import { exits } from '../cli/exit-codes.ts'
 import { Flags } from '../cli/flags.ts'
 import { excessError, excesses, type Limits, limitFlags } from '../cli/limits.ts'
 import { printStatus, type Status } from '../cli/status-report.ts'
+import { stateOf } from '../cli/worker-list.ts'
 import { defaults } from '../core/defaults.ts'
 import { KhepriError } from '../core/errors.ts'
 
@@ -51,7 +52,7 @@ async function statusOf(app: Khepri): Promise<Status> {
 }
 
 /** Nobody will take what is ready. */
-function isIdle({ queues, workers }: Status): boolean {
+function isIdle({ at, queues, workers }: Status): boolean {
   const waits = queues.some(({ ready, paused }) => ready > 0 && !paused)
-  return waits && workers.every(({ state }) => state === 'dead')
+  return waits && workers.every((worker) => ['dead', 'silent'].includes(stateOf(worker, at)))
 }

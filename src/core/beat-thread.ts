@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { Worker as Thread } from 'node:worker_threads'
 import { type Beating, type BeatOptions, type BeatState, LoopBeating, type StartBeat, type Watch } from './beat.ts'
+import type { SharedDatabase } from './database-url.ts'
 import { defaults } from './defaults.ts'
 import { KhepriError } from './errors.ts'
 import { packageRoot } from './package.ts'
-import type { SharedDatabase } from './store/open.ts'
 import type { StoreOptions } from './store/options.ts'
 import type { JobId } from './store/store.ts'
 import { WatchBoard } from './watch-board.ts'
@@ -167,6 +167,6 @@ function asTrouble(code: string, message: string): KhepriError {
 function threadFile(): string | URL {
   const isSource = import.meta.url.endsWith('.ts')
   return isSource
-    ? new URL('./beat-thread-main.ts', import.meta.url)
+    ? new URL('../beat-thread-main.ts', import.meta.url)
     : join(packageRoot(), 'dist', 'beat-thread-main.js')
 }

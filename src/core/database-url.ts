@@ -8,6 +8,9 @@ export type DatabaseLocation =
   | { readonly kind: 'postgres'; readonly url: string; readonly label: string }
   | { readonly kind: 'memory'; readonly label: string }
 
+/** A database that other threads and processes can open too. */
+export type SharedDatabase = Exclude<DatabaseLocation, { readonly kind: 'memory' }>
+
 const knownForms = 'sqlite:./khepri.db, postgres://user:password@host/database or memory:'
 
 /**

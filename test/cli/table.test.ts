@@ -37,4 +37,11 @@ describe('a terminal of 30 columns', () => {
     const [line] = (await terminalLayout([255, 8], 30))([['q'.repeat(255), 'it broke']])
     expect(line).toBe(`${'q'.repeat(9)}…  it broke`)
   })
+
+  it('narrows the widest of many columns until every line fits', async () => {
+    const cells = ['web1-4121', 'host.example.org', '4121', 'default', '-']
+    const [line] = (await terminalLayout(widthsOf([cells]), 30))([cells])
+    expect(line).toBe('web1…  host.…  4121  defau…  -')
+    expect(line?.length).toBeLessThanOrEqual(30)
+  })
 })

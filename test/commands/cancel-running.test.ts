@@ -90,7 +90,7 @@ onBothStores('khepri cancel', (store) => {
     expect(await installation.run(['cancel', '--state=running'])).toMatchObject({
       code: 0,
       stdout: `Marked 1 job: ${id} (ignores on default)\n`,
-      stderr: 'Its worker ends it within 2 s; --wait says how\n',
+      stderr: 'Its worker aborts its signal within 2 s; --wait says how it ends\n',
     })
     installation.open()
     const again = await installation.run(['cancel', `${id}`, '--wait', '--json'])

@@ -47,7 +47,6 @@ onBothStores('SIGTERM', (store) => {
     const { installation, worker, held } = await busy(store)
     for (let sent = 0; sent < 2; sent++) worker.kill('SIGTERM')
     await worker.until(/waiting for 1 job/, 'stderr')
-    worker.kill('SIGTERM')
     installation.open()
     expect(await worker.ended).toMatchObject({ code: 0, stderr: waitsForOne })
     expect([...installation.ledger.ended]).toEqual([held])

@@ -51,7 +51,7 @@ export const canBeWithoutRights = process.getuid?.() !== 0 || canRunAsStranger()
 
 function canRunAsStranger(): boolean {
   const [command = '', ...words] = asStranger
-  const look = `require('node:fs').accessSync(${JSON.stringify(`${repository}bin/run.cjs`)})`
+  const look = `require('node:fs').accessSync(${JSON.stringify(`${repository}dist/cli.js`)})`
   return spawnSync(command, [...words, process.execPath, '-e', look]).status === 0
 }
 

@@ -210,7 +210,10 @@ export interface Observation {
   readonly gone: readonly WorkerId[]
   /** Of those, or of the silent, the ones whose machine was started anew: their deaths cost nothing. */
   readonly rebooted: readonly WorkerId[]
-  /** False: the observer's own contact was broken, so that silence proves nothing. */
+  /**
+   * False: the observer's own contact was broken, so that silence proves nothing. Nor does it where the observer's own
+   * last beat is older than its lease: then it is the clock that has been set.
+   */
   readonly silent: boolean
 }
 

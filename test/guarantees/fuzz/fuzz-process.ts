@@ -16,6 +16,7 @@ const openers: Readonly<Record<TargetName, () => Promise<Target>>> = {
   'job-files': async () => (await import('./job-files.ts')).jobFiles,
   envelopes: async () => (await import('./envelopes.ts')).envelopes,
   configs: async () => (await import('./configs.ts')).configs(),
+  planted: async () => (await import('./planted.ts')).planted,
   'command-lines': async () => (await import('./command-lines.ts')).commandLines(),
 }
 
@@ -24,7 +25,7 @@ const [, , name, seed, from, to] = process.argv
 async function feedAll(target: Target): Promise<void> {
   for (let input = Number(from); input < Number(to); input++) {
     await tell({ kind: 'feeding', input })
-    const wrong = await target.feed(new Seeded(Number(seed) * 1_000_003 + input))
+    const wrong = await target.feed(new Seeded(Number(seed) * 1_000_003 + input), input)
     for (const what of wrong) await tell({ kind: 'wrong', input, what })
   }
 }

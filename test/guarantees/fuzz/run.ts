@@ -5,7 +5,7 @@ import type { TargetName } from './target.ts'
 import { feedProcess } from './whole-processes.ts'
 
 /** How many inputs each target is fed. */
-type Menu = Readonly<Record<TargetName | 'rows' | 'processes', number>>
+type Menu = Readonly<Record<Exclude<TargetName, 'planted'> | 'rows' | 'processes', number>>
 
 const menus: Readonly<Record<Form, Menu>> = {
   sample: { 'job-files': 1_000, envelopes: 900, configs: 500, 'command-lines': 400, rows: 250, processes: 8 },
@@ -59,7 +59,7 @@ interface Course {
 }
 
 function meals(menu: Menu, seed: number): readonly Course[] {
-  const targets: readonly TargetName[] = ['command-lines', 'configs', 'job-files', 'envelopes']
+  const targets = ['command-lines', 'configs', 'job-files', 'envelopes'] as const
   return targets.flatMap((target) =>
     inParts(menu[target], mealSize).map(({ from, to }) => {
       const meal: Meal = { target, seed, from, to }

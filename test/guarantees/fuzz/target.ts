@@ -3,13 +3,13 @@ import type { Seeded } from '../simulation/seeded.ts'
 
 /** What one kind of input is fed to. */
 export interface Target {
-  /** Makes an input and feeds it; answers what was wrong, with the input. */
-  readonly feed: (dice: Seeded) => Promise<readonly string[]>
+  /** Makes an input and feeds it; answers what was wrong, with the input. The dice depend on the input's number alone. */
+  readonly feed: (dice: Seeded, input: number) => Promise<readonly string[]>
   readonly close?: () => Promise<void>
 }
 
 /** The word for a target, on the command line of a replay. */
-export type TargetName = 'job-files' | 'envelopes' | 'configs' | 'command-lines'
+export type TargetName = 'job-files' | 'envelopes' | 'configs' | 'command-lines' | 'planted'
 
 /** An input as a violation shows it. */
 export const shownInput = (input: unknown): string => {

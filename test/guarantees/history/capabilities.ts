@@ -4,9 +4,9 @@
  */
 export const capabilities = {
   /** A killed worker's jobs start elsewhere on this host within 2 s, not only after a lease. */
-  deathByPid: false,
+  deathByPid: true,
   /** Beats come from a thread of their own: a handler that blocks the event loop keeps its job. */
-  beatThread: false,
+  beatThread: true,
   /** A worker lets its slots run empty for a suspect that has waited 5 s. */
-  suspectsGetATurn: false,
+  suspectsGetATurn: true,
 } as const

@@ -3,6 +3,7 @@ import {
   diedAt,
   drainedAt,
   type Evidence,
+  leastSilenceMs,
   nameOf,
   pausesOf,
   printedIds,
@@ -10,7 +11,7 @@ import {
   type Story,
 } from './evidence.ts'
 import { type Client, plannedFailure } from './history.ts'
-import { leastSilenceMs, told } from './second-starts.ts'
+import { told } from './second-starts.ts'
 import type { Violation } from './violation.ts'
 
 /** Promise 1: what a dispatch says is so, and nothing is half-written. */
@@ -152,11 +153,11 @@ function isDeath({ worker, endedAt, outcome }: Run): boolean {
   return diedAt(worker) !== null && drainedAt(worker) === null && (endedAt === null || outcome === 'crashed')
 }
 
-function isLossByPause({ history }: Evidence, { worker, startedAt, endedAt }: Run): boolean {
+function isLossByPause({ history }: Evidence, { worker, reservedAt, endedAt }: Run): boolean {
   return pausesOf(worker).some(
     ({ from, to }) =>
       to - from >= leastSilenceMs(history.timing) &&
-      startedAt <= to &&
+      reservedAt <= to &&
       (endedAt ?? to) >= from - history.timing.slackMs,
   )
 }

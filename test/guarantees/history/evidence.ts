@@ -1,4 +1,4 @@
-import type { AskedJob, Client, History, LedgerLine, RunOutcome, SentSignal, WorkerProcess } from './history.ts'
+import type { AskedJob, Client, History, LedgerLine, RunOutcome, SentSignal, Timing, WorkerProcess } from './history.ts'
 
 /** What a worker said about the end of an attempt once the store had accepted it, or refused it (LOST). */
 export interface Verdict {
@@ -17,6 +17,11 @@ export interface Run {
   readonly attempt: number
   readonly worker: WorkerProcess
   readonly startedAt: number
+  /**
+   * When it was reserved, at the latest: its start, but for an echo. That is the handler of a worker which stood still
+   * between its reservation and the start: by then others may have had the job, and its own result is refused.
+   */
+  reservedAt: number
   /** null: no end was written. */
   endedAt: number | null
   outcome: RunOutcome | null
@@ -29,7 +34,7 @@ export interface Story {
   readonly dispatch: Client
   /** The ids under which it was seen; more than one is a fault. */
   readonly ids: ReadonlySet<number>
-  /** In the order in which they started. */
+  /** In the order in which they were reserved, as far as that can be told. */
   readonly runs: readonly Run[]
   /** Verdicts that no run belongs to: a job that was failed without being started. */
   readonly verdicts: readonly Verdict[]
@@ -65,6 +70,7 @@ export function evidenceOf(given: History): Evidence {
   )
   const { runs, strangers } = runsOf(history.ledger, workers, asked)
   const spare = assignVerdicts(runs, history.workers)
+  for (const run of runs) run.reservedAt = reservedAt(run, history.timing)
   const listing = lastListing(history.clients)
   const idsByKey = idsOf(history.clients, runs)
   const runsByKey = Map.groupBy(runs, ({ key }) => key)
@@ -77,7 +83,7 @@ export function evidenceOf(given: History): Evidence {
       asked: job,
       dispatch,
       ids,
-      runs: (runsByKey.get(key) ?? []).sort((a, b) => a.startedAt - b.startedAt),
+      runs: (runsByKey.get(key) ?? []).sort((a, b) => a.reservedAt - b.reservedAt),
       verdicts: [...ids].flatMap((id) => spareById.get(id) ?? []),
       failed: [...ids].flatMap((id) => failedById.get(id) ?? [])[0] ?? null,
     }
@@ -110,7 +116,8 @@ function runsOf(
     const place = `${line.worker} ${id}`
     if (!worker || !asked.has(key)) strangers.push(line)
     else if (line.event === 'start') {
-      const run: Run = { id, key, attempt, worker, startedAt: ms, endedAt: null, outcome: null, verdict: null }
+      const times = { startedAt: ms, reservedAt: ms, endedAt: null }
+      const run: Run = { id, key, attempt, worker, ...times, outcome: null, verdict: null }
       runs.push(run)
       open.set(place, [...(open.get(place) ?? []), run])
     } else {
@@ -148,6 +155,19 @@ function verdictsIn(stdout: string): readonly Verdict[] {
     tries: Number(tries),
     reason: reason ?? null,
   }))
+}
+
+/** Only what nobody accepted can be an echo: whoever was told DONE has held the newest reservation. */
+function reservedAt({ startedAt, worker, verdict }: Run, timing: Timing): number {
+  if (verdict !== null && verdict.verb !== 'LOST') return startedAt
+  const pause = pausesOf(worker).findLast(({ to }) => to <= startedAt)
+  const isEcho = pause && pause.to - pause.from >= leastSilenceMs(timing) && startedAt - pause.to <= timing.promptMs
+  return isEcho ? pause.from : startedAt
+}
+
+/** The shortest pause that can cost a lease: the last beat may have been under way for half an interval by then. */
+export function leastSilenceMs({ leaseMs, beatMs }: Timing): number {
+  return leaseMs - 1.5 * beatMs
 }
 
 function idsOf(clients: readonly Client[], runs: readonly Run[]): ReadonlyMap<string, ReadonlySet<number>> {

@@ -16,7 +16,8 @@ interface Waiting {
  * Promise 11, over first starts.
  *
  * A job that was surely ready when a worse one was reserved, and that still waited when it started, was passed over. Left
- * out is what waited while a worker died or stood still: it may have been reserved there without having been started.
+ * out is what waited while a worker died or stood still: it may have been reserved there without having been started. A
+ * worker with several slots may start a job long after it was reserved, so only those with one are judged.
  */
 export function judgeOrder(evidence: Evidence): Violation[] {
   return comparableIn(evidence)
@@ -47,7 +48,7 @@ function comparableIn(evidence: Evidence): { readonly compared: number; readonly
     const at = start.first.startedAt
     for (; (arrivals[arrived]?.readyAt ?? Number.POSITIVE_INFINITY) <= at - heldUnstartedMs - promptMs; arrived++)
       lines.add(arrivals[arrived] as Waiting)
-    if (lines.isEmpty(at)) continue
+    if (lines.isEmpty(at) || start.first.worker.concurrency > 1) continue
     compared++
     const better = lines.better(start, at + heldUnstartedMs + promptMs)
     if (better) passedOver.push([better, start])

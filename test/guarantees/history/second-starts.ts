@@ -1,4 +1,14 @@
-import { clientsOn, diedAt, drainedAt, type Evidence, nameOf, pausesOf, type Run, type Story } from './evidence.ts'
+import {
+  clientsOn,
+  diedAt,
+  drainedAt,
+  type Evidence,
+  leastSilenceMs,
+  nameOf,
+  pausesOf,
+  type Run,
+  type Story,
+} from './evidence.ts'
 import type { Timing, WorkerProcess } from './history.ts'
 import type { Violation } from './violation.ts'
 
@@ -80,14 +90,9 @@ function lostByDeath(before: Run, next: Run): boolean {
 function lostByPause(before: Run, next: Run, timing: Timing): boolean {
   return pausesOf(before.worker).some(({ from, to }) => {
     const expiresAt = from + leastSilenceMs(timing)
-    const wasInHand = before.startedAt <= to && (before.endedAt ?? to) >= from - settledWithin(timing)
+    const wasInHand = before.reservedAt <= to && (before.endedAt ?? to) >= from - settledWithin(timing)
     return wasInHand && expiresAt <= to && next.startedAt >= expiresAt
   })
-}
-
-/** The last beat may have been under way for half an interval when the pause began. */
-export function leastSilenceMs({ leaseMs, beatMs }: Timing): number {
-  return leaseMs - 1.5 * beatMs
 }
 
 /** When a run was over at the latest, if its worker was not merely standing still. */

@@ -4,6 +4,7 @@ import { TempProject } from '../../support/temp-project.ts'
 import { foundNothing, type History } from '../history/history.ts'
 import { LedgerFile, stepModule } from '../history/ledger.ts'
 import { type RecordedWorker, Recorder } from '../history/recorder.ts'
+import type { Print } from '../part.ts'
 import { Seeded } from '../simulation/seeded.ts'
 import { Progress } from './progress.ts'
 import { timingFor } from './timing.ts'
@@ -18,7 +19,7 @@ export interface CampaignTerms {
   readonly jobs: number
   /** Of Postgres; null: an SQLite file of the campaign's own. */
   readonly url: string | null
-  readonly print: (line: string) => void
+  readonly print: Print
 }
 
 /** What happened in it. */
@@ -34,7 +35,7 @@ const crewSize = 3
 /** So many jobs wait for their end before more are dispatched. */
 const backlog = 150
 /** So many failed jobs are looked at one by one in the end. */
-const shownFailures = 6
+const shownFailures = 4
 /** A file with fewer than 1,000 jobs is answered with their ids. */
 const largestFile = 900
 

@@ -8,16 +8,12 @@ import type { History } from '../history/history.ts'
 import { orderedStarts } from '../history/order.ts'
 import { recoveryTimes } from '../history/recovery.ts'
 import { promises, type Violation } from '../history/violation.ts'
+import type { Figures, Form, Print } from '../part.ts'
 import { Campaign, type CampaignTally, type CampaignTerms } from './campaign.ts'
-
-/** What a campaign has shown, by name. */
-export type Figures = Readonly<Record<string, number | string>>
-
-export type Form = 'test' | 'short' | 'long'
 
 /** Kills and jobs on each of the two stores. */
 const sizes: Readonly<Record<Form, { readonly kills: number; readonly jobs: number }>> = {
-  test: { kills: 10, jobs: 300 },
+  sample: { kills: 10, jobs: 240 },
   short: { kills: 50, jobs: 3_000 },
   long: { kills: 1_000, jobs: 100_000 },
 }
@@ -34,22 +30,18 @@ export interface RunOptions {
  *
  * Throws where one is broken, with the jobs, the seed and the file that holds the history.
  */
-export async function run(form: Form, print: (line: string) => void, options: RunOptions = {}): Promise<Figures> {
+export async function run(form: Form, print: Print, options: RunOptions = {}): Promise<Figures> {
   const { seed = Math.floor(Math.random() * 2 ** 31) } = options
   return { ...(await runOnSqlite(form, print, seed)), ...(await runOnPostgres(form, print, { ...options, seed })) }
 }
 
 /** The half of `run` that works on an SQLite file. */
-export function runOnSqlite(form: Form, print: (line: string) => void, seed: number): Promise<Figures> {
+export function runOnSqlite(form: Form, print: Print, seed: number): Promise<Figures> {
   return campaignOn('sqlite', { ...sizes[form], seed, url: null, print })
 }
 
 /** The half of `run` that works on Postgres. */
-export async function runOnPostgres(
-  form: Form,
-  print: (line: string) => void,
-  { seed = 1, url }: RunOptions,
-): Promise<Figures> {
+export async function runOnPostgres(form: Form, print: Print, { seed = 1, url }: RunOptions): Promise<Figures> {
   if (url !== undefined) return campaignOn('postgres', { ...sizes[form], seed, url, print })
   const server = await startPostgres()
   try {
@@ -107,6 +99,6 @@ function complaint(
     `${violations.length} promises were broken on ${store} with seed ${seed}:`,
     ...shown,
     `look at it again: node test/guarantees/history/check.ts ${file}`,
-    `run it again:     node test/guarantees/kills/main.ts --form=test --seed=${seed}`,
+    `run it again:     node test/guarantees/kills/main.ts --form=sample --seed=${seed}`,
   ].join('\n')
 }

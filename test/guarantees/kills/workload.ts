@@ -1,3 +1,4 @@
+import { capabilities } from '../history/capabilities.ts'
 import type { AskedJob } from '../history/history.ts'
 import type { Plan } from '../history/step.ts'
 import type { Seeded } from '../simulation/seeded.ts'
@@ -8,9 +9,11 @@ export const queues = ['high', 'default', 'low'] as const
 /** What a kind of job is like; drawn anew for each. */
 type Make = (seeded: Seeded, now: number) => Omit<Plan, 'key'> & Partial<AskedJob>
 
-/** The kinds of jobs that a campaign dispatches, by their share in a thousand. */
+/** The kinds of jobs that a campaign dispatches, by their shares. */
 const shares: readonly (readonly [number, Make])[] = [
   [670, (seeded) => ({ ms: seeded.whole(0, 5) })],
+  // Nothing else of its process runs meanwhile, and it takes longer than the lease of a quick machine.
+  [capabilities.beatThread ? 4 : 0, () => ({ ms: 3_000, blocks: true })],
   [100, (seeded) => ({ ms: seeded.whole(0, 5), fail: 1, tries: 3 })],
   [50, (seeded) => ({ ms: seeded.whole(0, 5), fail: 9, tries: 2 })],
   [50, (seeded, now) => ({ ms: 1, notBefore: now + seeded.whole(100, 1_500) })],
@@ -21,7 +24,7 @@ const shares: readonly (readonly [number, Make])[] = [
   [1, () => ({ ms: 1, crash: 99 })],
 ]
 
-/** A thousand places, each with the kind that it belongs to. */
+/** As many places of each kind as it has shares. */
 const table = shares.flatMap(([share, make]) => Array.from({ length: share }, () => make)) as [Make, ...Make[]]
 
 /** Draws jobs of every kind; no two in one campaign have the same key. */
@@ -56,9 +59,9 @@ export class Workload {
     })
   }
 
-  #job({ ms, fail, notBefore, crash, ...terms }: Omit<Plan, 'key'> & Partial<AskedJob>): AskedJob {
+  #job({ ms, fail, notBefore, crash, blocks, ...terms }: Omit<Plan, 'key'> & Partial<AskedJob>): AskedJob {
     const key = `k${++this.#count}`
-    const plan = JSON.stringify({ ms, fail, notBefore, crash })
+    const plan = JSON.stringify({ ms, fail, notBefore, crash, blocks })
     const usual = { queue: 'default', priority: 0, tries: 1, backoffMs: 100, delayMs: 0, maxCrashes: 3 }
     // What a JSON parser and a JSON writer would change between them.
     const payload = String.raw`{"key":"${key}", "b":1,"a":12345678901234567890.10,"__proto__":{},"text":"\u00e9\ud800",${plan.slice(1)}`

@@ -3,7 +3,7 @@ import { PostgresTables, SqliteFiles } from '../../support/stores.ts'
 import type { Figures, Form, Print } from '../part.ts'
 import { agree, historyLength } from './agreement.ts'
 
-const counts: Readonly<Record<Form, number>> = { sample: 100, short: 400, long: 5_000 }
+const counts: Readonly<Record<Form, number>> = { sample: 100, short: 200, long: 5_000 }
 
 /** Histories between two lines of progress. */
 const stretch = 200

@@ -73,13 +73,16 @@ export class Announcements {
   }
 
   #ended(id: JobId, name: string): void {
-    const hand = this.#process.hands.find((each) => each.id === id && !each.isTold)
+    // Beside the one that was started there may be one whose answer came too late to be begun.
+    const untold = this.#process.hands.filter((each) => each.id === id && !each.isTold)
+    const hand = untold.find(({ hasStarted }) => hasStarted) ?? untold[0]
     if (hand) hand.isTold = true
     else this.#accuse(4, `told ${name} of job ${id}, whose end it had told before`, [id])
   }
 
   #stopped(report: WorkerReport): void {
-    const untold = this.#process.hands.filter((hand) => !hand.isTold && !report.unwritten.includes(hand.id))
+    const started = this.#process.hands.filter(({ hasStarted }) => hasStarted)
+    const untold = started.filter((hand) => !hand.isTold && !report.unwritten.includes(hand.id))
     if (untold.length > 0) {
       const ids = untold.map(({ id }) => id)
       this.#accuse(10, `stopped without a word about ${ids.length === 1 ? 'job' : 'jobs'} ${ids.join(', ')}`, ids)

@@ -288,7 +288,7 @@ export class Witness {
     for (const id of retried) {
       const account = this.accounts.get(id)
       this.#parts.record.note(`job ${id} retried by hand`)
-      if (!account || account.home !== 'failed') {
+      if (account?.home !== 'failed') {
         this.#parts.record.accuse(9, `job ${id} was put back and had not failed`, [id])
         continue
       }

@@ -55,8 +55,8 @@ export function faultInText(fault: Fault): RegExp {
     '57P01': /the server is shutting down|the connection was closed/,
     'reset before': /the connection was (reset|closed)/,
     'reset after': /the connection was (reset|closed)/,
-    'silence before': /no answer within 10 s/,
-    'silence after': /no answer within 10 s/,
+    'silence before': /no answer within (10|60) s/,
+    'silence after': /no answer within (10|60) s/,
   }
   return texts[fault] ?? /^$/
 }

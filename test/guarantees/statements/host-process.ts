@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import type { Order, Report } from './host.ts'
 
-/** A host that takes longer than this for one order hangs: the longest deadline in the product's own is ten seconds. */
-const patienceMs = 60_000
+/** A host that takes longer than this for one order hangs: an operator's command waits a minute for a silent server. */
+const patienceMs = 150_000
 
 /** How a host's order ended: with a report, or with the host's death. */
 export type Answer = Report | 'killed'

@@ -18,7 +18,7 @@ export type Figures = Record<string, number | string>
 /** Sites at work at once: each has a process of its own. */
 const busyLanes = 2
 
-/** A silent server is waited for ten seconds each time, in which nobody computes. */
+/** A silent server is waited for ten seconds or a minute each time, in which nobody computes. */
 const silentLanes = 12
 
 /** In the sample a fault befalls every so many statements; each fault begins at another one. */

@@ -8,7 +8,7 @@ import { run, withPostgres, withSqlite } from './run.ts'
 import type { Act, Site } from './site.ts'
 
 const silently = (): void => {}
-const longMs = 300_000
+const longMs = 600_000
 
 function named(name: string): Operation {
   const found = operations.find((each) => each.name === name)

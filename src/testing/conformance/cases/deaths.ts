@@ -52,6 +52,17 @@ export const deathCases: readonly ConformanceCase[] = [
     },
   },
   {
+    name: 'an observer that is silent itself judges nobody by silence until it has beaten: the clock may have been set',
+    async run({ first, second, third, clock }) {
+      for (const worker of [first, second, third]) await worker.join()
+      await clock.advance(leaseMs + 1)
+      assert.deepEqual(await second.recover({ gone: [third.id] }), aRecovery({ dead: [third.id] }))
+      await second.beat()
+
+      assert.deepEqual((await second.recover()).dead, [first.id])
+    },
+  },
+  {
     name: 'what dead workers hold is freed by an observer that judges nobody',
     async run(context) {
       const { store, first, third } = context

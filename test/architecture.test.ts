@@ -39,7 +39,8 @@ function areaOf(file: string): string {
   return rest.length === 0 ? first.replace(/\.ts$/, '') : first
 }
 
-const isLayer = (area: string): boolean => !['commands', 'cli', 'app', 'index', 'beat-thread-main', 'testing', 'core'].includes(area)
+const isLayer = (area: string): boolean =>
+  !['commands', 'cli', 'app', 'index', 'beat-thread-main', 'testing', 'core'].includes(area)
 
 /** What each part may import besides itself: the arrows of the house all point down. */
 function mayImport(from: string, to: string): boolean {

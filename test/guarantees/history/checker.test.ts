@@ -12,6 +12,17 @@ describe('the history checker', () => {
     expect(history.ledger.length).toBeGreaterThan(250)
   })
 
+  it('blames nobody for a start that a worker had reserved before it stood still', async () => {
+    const day = await playDay()
+    const frozen = day.ledger.find(({ key }) => key === 'frozen-1')
+    const wokenAt = day.workers
+      .find(({ name }) => name === frozen?.worker)
+      ?.signals.find(({ signal }) => signal === 'SIGCONT')?.at
+    const ledger = day.ledger.map((line) => (line === frozen ? { ...line, ms: wokenAt ?? 0 } : line))
+    expect(violationsIn({ ...day, ledger })).toEqual([])
+    expect(wokenAt).toBeGreaterThan(frozen?.ms ?? 0)
+  })
+
   it.each(plantedFaults)('sees $name', async ({ breaks, ...tampering }) => {
     const violations = violationsIn(await playDay(tampering))
     expect(violations.map(({ promise }) => promise)).toContain(breaks)

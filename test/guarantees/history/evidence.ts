@@ -157,9 +157,9 @@ function verdictsIn(stdout: string): readonly Verdict[] {
   }))
 }
 
-/** Only what nobody accepted can be an echo: whoever was told DONE has held the newest reservation. */
+/** Only what was refused can be an echo: whoever was told DONE, or RETRY, has held the newest reservation. */
 function reservedAt({ startedAt, worker, verdict }: Run, timing: Timing): number {
-  if (verdict !== null && verdict.verb !== 'LOST') return startedAt
+  if (verdict?.verb !== 'LOST') return startedAt
   const pause = pausesOf(worker).findLast(({ to }) => to <= startedAt)
   const isEcho = pause && pause.to - pause.from >= leastSilenceMs(timing) && startedAt - pause.to <= timing.promptMs
   return isEcho ? pause.from : startedAt

@@ -47,8 +47,6 @@ export interface WorkerTerms {
 export class RecordedWorker {
   readonly name: string
   readonly ended: Promise<Ended>
-  /** Resolves when it works, or has ended before. */
-  readonly ready: Promise<void>
   readonly #live: Live
   readonly #terms: WorkerTerms
   readonly #argv: readonly string[]
@@ -67,7 +65,7 @@ export class RecordedWorker {
       this.#end = { ...ended, endedAt: Date.now() }
       return ended
     })
-    this.ready = this.#live.until(/Ctrl-C stops gently/).then(
+    void this.#live.until(/Ctrl-C stops gently/).then(
       () => {
         this.#readyAt = Date.now()
       },
@@ -77,10 +75,6 @@ export class RecordedWorker {
 
   get isOver(): boolean {
     return this.#end !== null
-  }
-
-  get isReady(): boolean {
-    return this.#readyAt !== null && !this.isOver
   }
 
   get isPaused(): boolean {

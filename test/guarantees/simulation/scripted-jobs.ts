@@ -12,7 +12,8 @@ import type { SimulatedProcess } from './simulated-process.ts'
 
 type Payload = Pick<JobPlan, 'n' | 'hook'>
 
-const never = new Promise<never>(() => {})
+/** A new one each time: whoever waits for it is forgotten with it. */
+const never = (): Promise<never> => new Promise(() => {})
 
 /** The jobs of one process: each run does what the plan of its job says, and writes in the diary. */
 export function registryFor(process: SimulatedProcess, plan: WorkerPlan, diary: Diary): WorkerParts['registry'] {
@@ -56,7 +57,7 @@ class Scripts {
 
   readonly handle = async (_: Payload, context: JobContext): Promise<void> => {
     const begun = this.#diary.begin(this.#process, context)
-    if (!begun) return never
+    if (!begun) return never()
     const { run, act } = begun
     try {
       await this.#perform(run, act, context)
@@ -92,7 +93,7 @@ class Scripts {
 
   #crash(): Promise<never> {
     this.#process.kill()
-    return never
+    return never()
   }
 
   /** What Node does with an error that a timer of the handler throws. */

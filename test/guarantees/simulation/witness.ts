@@ -163,7 +163,7 @@ export class Witness {
     const { id, fence } = reservation
     const account = this.accounts.get(id)
     record.note(`${process.name} reserves job ${id} fence ${fence}${reservation.suspect ? ', suspect' : ''}`)
-    if (!account || account.home !== 'live') return record.accuse(3, `job ${id} was reserved though it had ended`, [id])
+    if (account?.home !== 'live') return record.accuse(3, `job ${id} was reserved though it had ended`, [id])
     if (account.holding)
       record.accuse(3, `job ${id} was reserved by ${process.name} while ${account.holding.process.name} held it`, [id])
     if (fence <= account.lastFence)

@@ -58,7 +58,7 @@ export class Contact {
 
   /** True when contact has been unbroken for so long, without a jump of the clock in between. */
   hasBeenGoodFor(ms: number): boolean {
-    if (Math.abs(this.#skew() - this.#skewMs) > jumpMs) {
+    if (Math.abs(this.#skew() - this.#skewMs) > Math.min(jumpMs, this.#longestGapMs)) {
       this.#skewMs = this.#skew()
       this.#goodSince = this.#clock.monotonic()
     }

@@ -32,6 +32,7 @@ export class Membership {
   #isRegistered = false
   #lastBeat: number
   #beating: Beating | null = null
+  #joining: Promise<void> | null = null
 
   constructor(parts: MembershipParts) {
     this.#parts = parts
@@ -54,8 +55,15 @@ export class Membership {
     return this.#parts.clock.monotonic() - this.#lastBeat > this.#parts.profile.leaseMs
   }
 
-  /** Writes the worker's row, under an id that nobody has seen before. */
-  async join(): Promise<void> {
+  /** Writes the worker's row, under an id that nobody has seen before. Who asks meanwhile waits for the same row. */
+  join(): Promise<void> {
+    this.#joining ??= this.#join().finally(() => {
+      this.#joining = null
+    })
+    return this.#joining
+  }
+
+  async #join(): Promise<void> {
     const { store, clock, random, contact, profile } = this.#parts
     this.#id = 1 + Math.floor(random() * (2 ** 48 - 1))
     const sentAt = clock.monotonic()
@@ -123,6 +131,8 @@ export class Membership {
   async #heard(answer: HeardBeat): Promise<void> {
     await this.#guarded(async () => {
       if ('error' in answer) throw answer.error
+      // Joining anew failed when it was tried.
+      if (!this.#isRegistered) return this.join()
       await this.#accept(answer.worker, answer.known, answer.sentAt)
     })
   }

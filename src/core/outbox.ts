@@ -54,6 +54,11 @@ export class Outbox {
     return delivery
   }
 
+  /** Others may hold these jobs by now: a refusal says that they do, whatever may have been written before. */
+  forgetDoubts(): void {
+    this.#uncertain.clear()
+  }
+
   /** Gives everything up: the worker was declared dead, and these jobs are somebody else's. */
   abandon(): readonly Finished[] {
     this.#uncertain.clear()

@@ -291,6 +291,7 @@ export class Worker implements WorkHandle {
   }
 
   #conclude(offered: readonly Finished[], answer: Exchanged): void {
+    if (!this.#membership.isGood) this.#outbox.forgetDoubts()
     const { settled, lost } = this.#outbox.sort(offered, answer.lost)
     for (const { attempt } of lost) this.#reportLost(attempt)
     const cancelled = new Set(answer.cancelled)

@@ -26,10 +26,12 @@ export class Batches {
     this.#disowned.set(batch, this.#clock.monotonic() + this.#leaseMs)
   }
 
-  /** The store has freed what these batches held so far. */
-  freed(batches: readonly number[]): void {
-    const now = this.#clock.monotonic()
-    for (const batch of batches) if ((this.#disowned.get(batch) ?? now) <= now) this.#disowned.delete(batch)
+  /**
+   * The store has freed what these batches held, in a round that was sent at that moment of the monotonic clock. Those
+   * whose time had passed by then are forgotten; not by now: the answer may have waited in a process that was frozen.
+   */
+  freed(batches: readonly number[], sentAt: number): void {
+    for (const batch of batches) if ((this.#disowned.get(batch) ?? sentAt) <= sentAt) this.#disowned.delete(batch)
   }
 
   forget(): void {

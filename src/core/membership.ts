@@ -93,6 +93,11 @@ export class Membership {
     this.#beating?.jobBegins()
   }
 
+  /** Beats once from here, to learn whether our row still stands. */
+  confirm(): Promise<void> {
+    return this.#beat()
+  }
+
   async stopBeating(): Promise<void> {
     await this.#beating?.stop()
   }

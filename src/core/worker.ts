@@ -241,6 +241,7 @@ export class Worker implements WorkHandle {
     const settle = offered.map(({ settlement }) => settlement)
     const worker = this.#membership.id
     const round: Round = { worker, settle, enqueue: none, disown: this.#batches.disowned, start: none, reserve }
+    const sentAt = this.#clock.monotonic()
     let answer: Exchanged
     try {
       answer = await this.#parts.store.exchange(round)
@@ -251,11 +252,13 @@ export class Worker implements WorkHandle {
     this.#outages = 0
     this.#owesRound = false
     this.#contact.good('exchange')
-    this.#batches.freed(round.disown)
+    this.#batches.freed(round.disown, sentAt)
     this.#conclude(offered, answer)
     // Declared dead meanwhile: what came under the old id is swept up by the next recovery.
     if (worker !== this.#membership.id || !reserve) return
-    if (!this.#membership.isGood) return this.#leaveToOthers(reserve)
+    // The answer took longer than the lease. Only the store knows whether anybody has taken us for dead meanwhile.
+    if (!this.#membership.isGood) await this.#membership.confirm()
+    if (worker !== this.#membership.id || !this.#membership.isGood) return this.#leaveToOthers(reserve)
     if (this.#makesRoom && answer.reserved[0]?.suspect !== true) this.#closeRoom()
     for (const reservation of answer.reserved) this.#begin(reservation)
     await this.#afterLook(reserve, answer.reserved.length)

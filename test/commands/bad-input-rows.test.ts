@@ -45,7 +45,7 @@ const poison: readonly Row[] = [
 
 /** Larger than maxPayload allows. On Postgres a smaller one shows the same, and leaves the server to others. */
 const oversized = (store: StoreKind): Row => {
-  const size = store === 'sqlite' ? 5_000_000 : 3_000_000
+  const size = store === 'sqlite' ? 50_000_000 : 3_000_000
   const payload = `"${'x'.repeat(size)}"`
   const error = `the envelope has ${(size / 1_000_000).toFixed(0)},000,0`
   return { job: 'note', envelope: envelope().replace('{}', payload), error }

@@ -92,6 +92,18 @@ it('a worker whose own beats hang for more than 45 s judges nobody, though its l
   expect(contact.hasBeenGoodFor(10_000)).toBe(true)
 })
 
+it('a wall clock that jumps by 1,001 ms starts the time again where beats may be only 1,000 ms apart', async () => {
+  const clock = new ManualClock()
+  const contact = new Contact(clock, new EventBus(), 1_000)
+  await clock.advance(800)
+  contact.good('beat')
+  clock.set(clock.now() + 1_001)
+  expect(contact.hasBeenGoodFor(0)).toBe(true)
+  await clock.advance(500)
+  expect(contact.hasBeenGoodFor(501)).toBe(false)
+  expect(contact.hasBeenGoodFor(500)).toBe(true)
+})
+
 it('a wall clock that is corrected by 4,999 ms changes nothing', async () => {
   const { clock, contact } = aContact()
   await clock.advance(30_000)

@@ -1,5 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { expect, it } from 'vitest'
+import type { BeatOptions, StartBeat } from '../../src/core/beat.ts'
+import type { JobContext } from '../../src/core/job.ts'
 import { openMemoryStore } from '../../src/core/store/memory/store.ts'
 import type { Sight, Store } from '../../src/core/store/store.ts'
 import { FaultyStore } from './support/faulty-store.ts'
@@ -100,4 +102,84 @@ it('a worker that stops beside a handler that ignores its error leaves no timer 
   expect(shop.all('job.failed')).toHaveLength(1)
   await shop.drain(worker)
   expect(shop.clock.pending).toBe(0)
+})
+
+it('a worker whose beats come from a thread joins anew though its first try to do so failed', async () => {
+  const shop = await Workshop.open({ note: () => {} })
+  const store = new FaultyStore(shop.store)
+  let hear: BeatOptions['heard'] = () => {}
+  let state: BeatOptions['state'] = () => expect.unreachable()
+  const startBeat: StartBeat = (options) => {
+    ;({ heard: hear, state } = options)
+    return { beatNow: () => {}, jobBegins: () => {}, stop: async () => {} }
+  }
+  const worker = await shop.work({}, store, { startBeat })
+  const { worker: first } = state()
+  shop.state.workers.delete(first)
+  store.beatFault = () => 'unreachable'
+  hear({ worker: first, known: false, sentAt: 0 })
+  await shop.clock.advance(5_000)
+  expect(shop.state.workers.size).toBe(0)
+
+  store.mend()
+  hear({ worker: state().worker, known: false, sentAt: shop.clock.monotonic() })
+  await shop.clock.advance(0)
+  expect([...shop.state.workers.keys()]).toEqual([state().worker])
+  await shop.add('note')
+  await shop.clock.advance(5_000)
+  expect(await shop.drain(worker)).toMatchObject({ done: 1 })
+})
+
+it('a failure that was offered in doubt and refused because the job is done elsewhere does not call the hook', async () => {
+  const gate = new Gate()
+  let runs = 0
+  const hooks: number[] = []
+  const shop = await Workshop.open({
+    flaky: {
+      handle: (...call: Parameters<Gate['ignoring']>) => (++runs === 1 ? gate.ignoring(...call) : 'fine'),
+      failed: (_: unknown, { id }: JobContext) => void hooks.push(id),
+    },
+  })
+  const id = await shop.add('flaky')
+  const store = new FaultyStore(shop.store)
+  const first = await shop.work({ name: 'first', retryAfterMs: 30_000 }, store)
+  await shop.clock.advance(1_000)
+  store.cut()
+  store.exchangeFault = () => 'unknown, not done'
+  gate.breakWith(new Error('not yet'))
+  const second = await shop.work({ name: 'second', retryAfterMs: 30_000 })
+  await shop.clock.advance(60_000)
+  expect(shop.all('job.done')).toMatchObject([{ id }])
+
+  // The refusal comes before any beat that would tell the first one of its death.
+  store.exchangeFault = () => 'none'
+  await shop.clock.advance(6_000)
+  expect(shop.all('job.lost')).toMatchObject([{ id }])
+  expect(shop.all('job.failed')).toEqual([])
+  expect(hooks).toEqual([])
+  store.mend()
+  await shop.clock.advance(20_000)
+  for (const worker of [first, second]) await shop.drain(worker)
+})
+
+it('a lost reservation that commits while its worker is frozen for longer than its lease is freed when it goes on', async () => {
+  const shop = await Workshop.open({ note: () => {} })
+  const id = await shop.add('note')
+  const store = new FaultyStore(shop.store)
+  store.exchangeFault = (number) => (number === 1 ? 'unknown, not done' : 'none')
+  const worker = await shop.work({ retryAfterMs: 3_000 }, store)
+  worker.quiet()
+  const thawed = Promise.withResolvers<void>()
+  // The round that disowns the lost batch is done, and its answer waits until the worker goes on.
+  store.holdAnswer = () => thawed.promise
+  await shop.clock.advance(200)
+  expect(store.rounds.at(-1)?.disown).toEqual([1])
+  await shop.store.exchange(store.rounds[0] as (typeof store.rounds)[number])
+  await shop.clock.advance(5_000)
+  expect(shop.state.jobs.get(id)?.worker).not.toBeNull()
+  store.holdAnswer = async () => {}
+  thawed.resolve()
+  await shop.clock.advance(5_000)
+  expect(shop.state.jobs.get(id)?.worker).toBeNull()
+  await shop.drain(worker)
 })

@@ -42,17 +42,17 @@ onBothStores('a failed job', (store) => {
   })
 })
 
-const count = 4_000
+const count = 3_000
 
 onBothStores(`retry --all of ${count.toLocaleString('en')} jobs`, (store) => {
-  it('killed half-way at 6 moments and run again leaves every job live exactly once', async () => {
+  it('killed half-way at 4 moments and run again leaves every job live exactly once', async () => {
     await using installation = await Installation.migrated(store)
     await installation.dispatchAll(Array.from({ length: count }, (_, n) => ({ job: 'fail', payload: n })))
     await installation.must('work', '--stop-when-empty', '--concurrency=50', '--log=none')
     expect(await idsIn(installation, 'failed_jobs')).toHaveLength(count)
     const all = await idsIn(installation, 'failed_jobs')
 
-    for (let kill = 0; kill < 6; kill++) {
+    for (let kill = 0; kill < 4; kill++) {
       const before = (await idsIn(installation, 'failed_jobs')).length
       await using retry = installation.start(['retry', '--all', '--quiet'])
       if (kill % 2 === 0) await untilFewerFailed(installation, before)

@@ -103,7 +103,7 @@ export class Workshop {
   async work(
     options: Partial<WorkOptions> = {},
     store: Store = this.store,
-    parts: Partial<Pick<WorkerParts, 'fateOf' | 'watch'>> = {},
+    parts: Partial<Pick<WorkerParts, 'fateOf' | 'watch' | 'startBeat'>> = {},
   ): Promise<Worker> {
     const { clock, events } = this
     const worker = await Worker.start(

@@ -24,6 +24,8 @@ export interface Account {
   failures: number
   crashes: number
   companyDeaths: number
+  /** Those of them in which its handler had been called. */
+  companyRuns: number
   /** It was held by a worker that died in company, so it may have to run alone. */
   mayBeSuspect: boolean
   /** Fences under which it was held by a worker that was rightly declared dead, or that left. */
@@ -69,6 +71,7 @@ export function newAccount(id: JobId, plan: JobPlan, envelope: string, available
     failures: 0,
     crashes: 0,
     companyDeaths: 0,
+    companyRuns: 0,
     mayBeSuspect: false,
     seized: new Set(),
     isMarked: false,

@@ -87,7 +87,8 @@ export class Announcements {
       const ids = untold.map(({ id }) => id)
       this.#accuse(10, `stopped without a word about ${ids.length === 1 ? 'job' : 'jobs'} ${ids.join(', ')}`, ids)
     }
-    if (report.unwritten.length > 0 && this.#lastMissedAt < this.#drainingAt)
+    const hinderedAt = Math.max(this.#lastMissedAt, this.#process.disturbedUntil)
+    if (report.unwritten.length > 0 && hinderedAt < this.#drainingAt)
       this.#accuse(10, 'gave up on its results, and the store was there', report.unwritten)
     const { done, retried, failed, released, cancelled, lost } = report
     const said = [done, retried, failed, released, cancelled, lost]

@@ -31,8 +31,8 @@ export interface StoreEnd {
 interface Call<T> {
   /** Done at the store, in one step: a transaction. */
   readonly work: () => Promise<T>
-  /** Sees what was committed, at that moment. */
-  readonly committed?: (answer: T) => void
+  /** Sees what was committed, at that moment. isTold: the answer is on its way; otherwise nobody will ever hear it. */
+  readonly committed?: (answer: T, isTold: boolean) => void
   /** Sees the answer when it has reached the process. */
   readonly delivered?: (answer: T) => void
   /** Its outcome can be unknown; a call that only reads can simply be repeated. */
@@ -62,7 +62,7 @@ export class Link implements Store {
     const { store, witness } = this.#end
     return this.#call({
       work: () => store.exchange(round),
-      committed: (answer) => witness.exchanged(this.#process, round, answer),
+      committed: (answer, isTold) => witness.exchanged({ process: this.#process, round, answer, isTold }),
       delivered: (answer) => witness.handed(this.#process, round, answer),
       mayWrite: true,
     })
@@ -83,7 +83,8 @@ export class Link implements Store {
 
   recover(observation: Observation): Promise<Recovery> {
     const { store, witness } = this.#end
-    const committed = (answer: Recovery): void => witness.recovered(this.#process, observation, answer)
+    const call = { observer: this.#process, observation, sentAt: this.#end.timeline.now }
+    const committed = (answer: Recovery): void => witness.recovered(call, answer)
     return this.#call({ work: () => store.recover(observation), committed, mayWrite: true })
   }
 
@@ -126,10 +127,10 @@ export class Link implements Store {
       const answered = (answer: T): void => {
         timeline.after(fate.backMs, () => this.#deliver(() => this.#arrive(call, answer, resolve)))
       }
-      timeline.after(fate.thereMs, () => void this.#commit(call).then(answered, reject))
+      timeline.after(fate.thereMs, () => void this.#commit(call, true).then(answered, reject))
       return promise
     }
-    if (fate.doneAfterMs !== null) timeline.after(fate.doneAfterMs, () => void this.#commit(call))
+    if (fate.doneAfterMs !== null) timeline.after(fate.doneAfterMs, () => void this.#commit(call, false))
     const broken = (): void => {
       this.#process.announcements?.missed()
       reject(fate.error)
@@ -138,9 +139,9 @@ export class Link implements Store {
     return promise
   }
 
-  async #commit<T>({ work, committed }: Call<T>): Promise<T> {
+  async #commit<T>({ work, committed }: Call<T>, isTold: boolean): Promise<T> {
     const answer = await work()
-    committed?.(answer)
+    committed?.(answer, isTold)
     return answer
   }
 

@@ -32,8 +32,8 @@ export type Fate =
 /** Decides how long calls take and how they break. */
 export class Network {
   readonly storms: Storm[] = []
-  /** When a clock was last set. */
-  clocksSetAt = Number.NEGATIVE_INFINITY
+  /** When clocks were set. */
+  readonly clockSets: number[] = []
   readonly #timeline: Timeline
   readonly #random: Seeded
   readonly #deadlineMs: number

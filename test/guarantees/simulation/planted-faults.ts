@@ -111,15 +111,6 @@ export const plantedFaults: Readonly<Record<string, Plant>> = {
   })),
 
   'jobs of a paused queue are given out': inAdmin(() => ({ pause: async () => {} })),
-
-  'a worker that leaves keeps what it holds': inStore((store, state) => ({
-    beat: async (beat) => {
-      if (beat.kind !== 'leaving') return store.beat(beat)
-      const known = state.workers.get(beat.worker)?.death === null
-      state.workers.delete(beat.worker)
-      return { known }
-    },
-  })),
 }
 
 function inStore(changes: (store: Store, state: MemoryState) => Partial<Store>): Plant {

@@ -48,6 +48,10 @@ export class RecoveryCheck {
   #wasUndisturbed({ disturbedUntil, heldUntil, startedAt }: SimulatedProcess, since: number): boolean {
     const { network } = this.#parts
     const hasWeather = network.storms.some(({ process, until }) => process === null && until > since)
-    return !hasWeather && network.clocksSetAt < since && Math.max(disturbedUntil, heldUntil, startedAt) < since
+    return (
+      !hasWeather &&
+      network.clockSets.every((at) => at < since) &&
+      Math.max(disturbedUntil, heldUntil, startedAt) < since
+    )
   }
 }

@@ -1,20 +1,22 @@
 import { beatInLoop, unwatched } from '../../../src/core/beat.ts'
-import { newJob } from '../../../src/core/envelope.ts'
 import { isKhepriError } from '../../../src/core/errors.ts'
 import { EventBus } from '../../../src/core/events.ts'
 import type { Fate, ProcessTrace } from '../../../src/core/process-identity.ts'
 import type { Admin } from '../../../src/core/store/admin.ts'
 import { MemoryState } from '../../../src/core/store/memory/state.ts'
 import { openMemoryStore } from '../../../src/core/store/memory/store.ts'
-import type { NewJob, Store } from '../../../src/core/store/store.ts'
+import type { Store } from '../../../src/core/store/store.ts'
 import { Worker } from '../../../src/core/worker.ts'
 import type { Account } from './account.ts'
 import { Announcements } from './announcements.ts'
 import { beatInThread } from './beat-thread.ts'
+import { Census } from './census.ts'
+import { Clients } from './clients.ts'
 import { Diary } from './diary.ts'
+import { checkEnd } from './final-check.ts'
 import { Link, type StoreEnd } from './link.ts'
 import { Network } from './network.ts'
-import { type Happening, type JobPlan, type Plan, planFor, queues, steady, type WorkerPlan } from './plan.ts'
+import { type Happening, type Plan, planFor, queues, steady, type WorkerPlan } from './plan.ts'
 import { Record, type Violation } from './record.ts'
 import { RecoveryCheck } from './recovery.ts'
 import { registryFor } from './scripted-jobs.ts'
@@ -58,11 +60,10 @@ class Simulation {
   readonly #end: StoreEnd
   readonly #diary: Diary
   readonly #recovery: RecoveryCheck
+  readonly #clients: Clients
   /** What runs at each worker's place at the moment. */
   readonly #places: SimulatedProcess[] = []
   readonly #processes: SimulatedProcess[] = []
-  /** Answered dispatches: acknowledged ones must end. */
-  readonly #acknowledged: NewJob[] = []
   #started = 0
   #isOver = false
 
@@ -76,19 +77,16 @@ class Simulation {
     const network = new Network(timeline, this.#random.fork(), leaseMs)
     const accounts = new Map<number, Account>()
     this.#diary = new Diary({ timeline, record, accounts })
-    const witness = new Witness({
-      timeline,
-      record,
-      network,
-      accounts,
-      storeClock: this.#storeHost,
-      diary: this.#diary,
-    })
+    const census = new Census({ timeline, record, network })
+    const storeClock = this.#storeHost
+    const witness = new Witness({ record, census, accounts, storeClock, diary: this.#diary })
     const processes = this.#processes
     this.#recovery = new RecoveryCheck({ timeline, record, network, accounts, processes, leaseMs })
     const state = new MemoryState(this.#storeHost)
     const opened = openMemoryStore({ clock: this.#storeHost, state })
     this.#end = { ...plant(opened.store, opened.admin, state), witness, network, timeline }
+    const newProcess = (name: string): SimulatedProcess => this.#newProcess(name, this.#storeHost)
+    this.#clients = new Clients({ end: this.#end, record, random: this.#random.fork(), newProcess })
   }
 
   async run(): Promise<Outcome> {
@@ -97,7 +95,7 @@ class Simulation {
     await this.#until(() => false, this.#plan.faultsMs)
     if (!this.#isBroken) await this.#settleDown()
     if (!this.#isBroken) await this.#drainAll()
-    if (!this.#isBroken) await this.#checkEnd()
+    if (!this.#isBroken) await checkEnd(this.#end, this.#clients.acknowledged, this.#record)
     return this.#outcome()
   }
 
@@ -189,7 +187,7 @@ class Simulation {
     const process = 'worker' in happening && happening.worker !== null ? this.#places[happening.worker] : undefined
     switch (kind) {
       case 'dispatch':
-        void this.#dispatch(happening.jobs, happening.dies)
+        void this.#clients.dispatch(happening.jobs, happening.dies)
         break
       case 'storm':
         this.#end.network.storm(happening.weather, happening.forMs, process ?? null)
@@ -198,14 +196,14 @@ class Simulation {
         this.#setClock(this.#hosts[happening.worker] as Host, happening.byMs)
         break
       case 'retry failed':
-        void this.#retryFailed()
+        void this.#clients.retryFailed()
         break
       case 'cancel':
-        this.#cancel(happening.queue)
+        void this.#clients.cancel(happening.queue)
         break
       case 'pause queue':
       case 'resume queue':
-        this.#setPaused(happening.queue, kind === 'pause queue')
+        void this.#clients.setPaused(happening.queue, kind === 'pause queue')
         break
       default:
         if (process && !process.isGone) this.#tell(process, happening)
@@ -214,7 +212,7 @@ class Simulation {
 
   #setClock(host: Host, byMs: number): void {
     host.offsetMs += byMs
-    this.#end.network.clocksSetAt = this.#timeline.now
+    this.#end.network.clockSets.push(this.#timeline.now)
   }
 
   #tell(process: SimulatedProcess, happening: Happening & { readonly worker: number | null }): void {
@@ -238,42 +236,6 @@ class Simulation {
     }
   }
 
-  async #dispatch(jobs: readonly JobPlan[], dies: boolean): Promise<void> {
-    const client = this.#newProcess('client', this.#storeHost)
-    const rows = jobs.map((job) => rowOf(job, client.now()))
-    for (const [index, row] of rows.entries()) this.#end.witness.plans.set(row.envelope, jobs[index] as JobPlan)
-    if (dies) this.#timeline.after(this.#random.next() * 3, () => client.kill())
-    await this.#enqueue(new Link(client, this.#end), rows)
-  }
-
-  async #enqueue(link: Link, rows: readonly NewJob[]): Promise<void> {
-    try {
-      const answers = await link.enqueue(rows)
-      this.#acknowledged.push(...rows.filter((_, index) => answers[index]?.duplicate === false))
-      this.#record.note(`jobs ${answers.map(({ id }) => id).join(', ')} acknowledged`)
-    } catch (error) {
-      this.#record.note(`dispatch of ${rows.length} jobs: ${isKhepriError(error) ? error.code : String(error)}`)
-    }
-  }
-
-  async #retryFailed(): Promise<void> {
-    const link = new Link(this.#newProcess('operator', this.#storeHost), this.#end)
-    await link
-      .selectFailed()
-      .then((failed) => link.retryFailed(failed))
-      .catch((error: unknown) => this.#record.note(`retry: ${String(error)}`))
-  }
-
-  #cancel(queue: string): void {
-    const link = new Link(this.#newProcess('operator', this.#storeHost), this.#end)
-    link.cancel(queue).catch((error: unknown) => this.#record.note(`cancel: ${String(error)}`))
-  }
-
-  #setPaused(queue: string, isPaused: boolean): void {
-    const link = new Link(this.#newProcess('operator', this.#storeHost), this.#end)
-    link.setPaused(queue, isPaused).catch((error: unknown) => this.#record.note(`pause: ${String(error)}`))
-  }
-
   /** The faults are over: the network is there, clocks are right, and a worker that knows every job joins the others. */
   async #settleDown(): Promise<void> {
     this.#record.note('the faults are over')
@@ -284,7 +246,7 @@ class Simulation {
       process.isQuiet = false
       process.worker?.resume()
     }
-    for (const queue of queues) this.#setPaused(queue, false)
+    for (const queue of queues) void this.#clients.setPaused(queue, false)
     this.#startAt(this.#plan.workers.length, {
       options: steady('finisher', leaseMs),
       knowsRare: true,
@@ -295,10 +257,9 @@ class Simulation {
     const deadline = this.#timeline.now + patienceMs
     // Again, when the last late commit of an operator has come.
     this.#timeline.after(leaseMs, () => {
-      for (const queue of queues) this.#setPaused(queue, false)
+      for (const queue of queues) void this.#clients.setPaused(queue, false)
     })
-    const heldUntil = Math.max(...this.#places.map((process) => process.heldUntil), this.#timeline.now)
-    await this.#until(() => false, heldUntil - this.#timeline.now + calmMs + leaseMs)
+    await this.#until(() => this.#timeline.now > this.#hinderedUntil + calmMs + leaseMs, patienceMs)
     for (let isDone = false; !isDone && this.#timeline.now < deadline && !this.#isBroken; ) {
       isDone = await this.#until(() => witness.live.length === 0, 5 * leaseMs)
       if (!isDone) this.#skipAhead()
@@ -309,6 +270,12 @@ class Simulation {
         `job ${id} (n=${plan.n}) has not ended; ${holding ? `${holding.process.name} holds it` : 'nobody holds it'}`,
         [id],
       )
+  }
+
+  /** When the last process goes on that is frozen or blocks its event loop; the end of the faults at the least. */
+  get #hinderedUntil(): number {
+    const alive = this.#places.filter(({ isGone }) => !isGone)
+    return Math.max(this.#plan.faultsMs, ...alive.map(({ heldUntil }) => heldUntil))
   }
 
   /** Where everything waits for a time far ahead, the clocks of all go there. */
@@ -323,7 +290,7 @@ class Simulation {
   async #drainAll(): Promise<void> {
     this.#record.note('all are told to drain')
     this.#isOver = true
-    for (const process of this.#places) process.announcements?.check()
+    for (const process of this.#places) if (!process.isGone && process.worker) process.announcements?.check()
     for (const process of this.#places) {
       process.isToldToDrain = true
       process.worker?.drain('signal')
@@ -333,31 +300,6 @@ class Simulation {
     for (const { name } of working()) this.#record.accuse(10, `${name} does not end its drain`)
   }
 
-  /** Every acknowledged job has ended, and the failed ones are listed as they were dispatched. */
-  async #checkEnd(): Promise<void> {
-    const { admin, witness } = this.#end
-    const known = new Set([...witness.accounts.values()].map(({ envelope }) => envelope))
-    for (const { envelope } of this.#acknowledged)
-      if (!known.has(envelope)) this.#record.accuse(1, `an acknowledged job was never written: ${envelope}`)
-    for (const account of witness.accounts.values()) if (account.home === 'failed') await this.#checkFailed(account)
-    const counts = await admin.counts()
-    const left = counts.reduce((sum, { ready, running, scheduled }) => sum + ready + running + scheduled, 0)
-    if (left > 0) this.#record.accuse(2, `${left} jobs are left in the queues that nobody knows of`)
-    const failed = [...witness.accounts.values()].filter(({ home }) => home === 'failed').length
-    const listed = counts.reduce((sum, each) => sum + each.failed, 0)
-    if (failed !== listed) this.#record.accuse(9, `${failed} jobs have failed, and ${listed} are listed`)
-  }
-
-  async #checkFailed({ id, envelope, failures }: Account): Promise<void> {
-    const { admin } = this.#end
-    const row = await admin.findFailed(id)
-    if (row?.envelope !== envelope)
-      this.#record.accuse(9, `job ${id} has failed and is not listed as it was dispatched`, [id])
-    const attempts = await admin.attempts(id)
-    if (attempts.length < failures)
-      this.#record.accuse(9, `${attempts.length} of ${failures} attempts of job ${id} are kept`, [id])
-  }
-
   #outcome(): Outcome {
     const { violations, lines, hash } = this.#record
     const { now, steps } = this.#timeline
@@ -365,15 +307,4 @@ class Simulation {
     const figures = { jobs, runs: this.#diary.count, steps, virtualMs: Math.round(now) }
     return { seed: this.#plan.seed, violations, lines, hash, figures }
   }
-}
-
-function rowOf(plan: JobPlan, now: number): NewJob {
-  const { n, job, queue, priority, delayMs, hook, isPoison, tries, backoff, timeoutMs, maxCrashes, unique } = plan
-  const terms = { tries, backoff, timeoutMs, maxCrashes, unique }
-  const payloadText = JSON.stringify({ n, hook })
-  const row = newJob(
-    { job, payloadText, dispatchedAt: now, context: null, trace: null, ...terms },
-    { queue, priority, due: { delayMs } },
-  )
-  return isPoison ? { ...row, envelope: `${row.envelope}}` } : row
 }

@@ -7,7 +7,6 @@ import type {
   JobId,
   Look,
   NewJob,
-  Observation,
   Recovery,
   Reservation,
   Round,
@@ -15,32 +14,30 @@ import type {
   Sight,
   WorkerId,
 } from '../../../src/core/store/store.ts'
-import { type Account, crashLimit, newAccount, type WorkerAccount } from './account.ts'
+import { type Account, crashLimit, newAccount } from './account.ts'
+import type { Census, Judgement } from './census.ts'
 import type { Diary } from './diary.ts'
-import type { Network } from './network.ts'
 import { checkOrder } from './order.ts'
 import type { JobPlan } from './plan.ts'
 import type { Record } from './record.ts'
 import type { Host, SimulatedProcess } from './simulated-process.ts'
-import type { Timeline } from './timeline.ts'
 
 export interface WitnessParts {
-  readonly timeline: Timeline
   /** The store's own clock. */
   readonly storeClock: Host
   readonly record: Record
   readonly diary: Diary
-  readonly network: Network
+  readonly census: Census
   readonly accounts: Map<JobId, Account>
 }
 
-/** One settlement of a round, and what the round was answered. */
-interface Settled {
+/** One exchange that was committed. */
+export interface ExchangeCall {
   readonly process: SimulatedProcess
-  readonly worker: WorkerId
-  readonly settlement: Settlement
-  readonly lost: ReadonlySet<string>
-  readonly cancelled: readonly JobId[]
+  readonly round: Round
+  readonly answer: Exchanged
+  /** False: the answer is lost on its way. */
+  readonly isTold: boolean
 }
 
 /**
@@ -48,7 +45,6 @@ interface Settled {
  * of every job and worker; accuses a store or a worker that does what it may not.
  */
 export class Witness {
-  readonly workers = new Map<WorkerId, WorkerAccount>()
   readonly paused = new Set<string>()
   /** What an envelope's text was made of. */
   readonly plans = new Map<string, JobPlan>()
@@ -99,15 +95,13 @@ export class Witness {
     this.#parts.record.accuse(1, `the dispatch of n=${n} was refused for a job ${id} that does not hold its key`, [id])
   }
 
-  exchanged(process: SimulatedProcess, round: Round, answer: Exchanged): void {
-    const { record } = this.#parts
-    const lost = new Set(answer.lost.map(({ id, fence }) => `${id}/${fence}`))
-    for (const settlement of round.settle)
-      this.#settled({ process, worker: round.worker, settlement, lost, cancelled: answer.cancelled })
+  exchanged(call: ExchangeCall): void {
+    const { process, round, answer } = call
+    for (const settlement of round.settle) this.#settled(call, settlement)
     for (const { id, fence } of round.start) this.#marked(round.worker, id, fence)
     for (const account of this.heldBy(round.worker))
       if (round.disown.includes(account.holding?.batch ?? -1)) this.#disowned(account)
-    if (round.reserve) checkOrder(this, round.reserve, answer.reserved, record)
+    if (round.reserve) checkOrder(this, round.reserve, answer.reserved, this.#parts.record)
     for (const [index, reservation] of answer.reserved.entries()) {
       this.#reserved(process, round, reservation)
       const { holding } = this.accounts.get(reservation.id) as Account
@@ -115,12 +109,12 @@ export class Witness {
     }
   }
 
-  #settled({ process, worker, settlement, lost, cancelled }: Settled): void {
+  #settled({ process, round: { worker }, answer, isTold }: ExchangeCall, settlement: Settlement): void {
     const { record, diary } = this.#parts
     const { id, fence, kind } = settlement
     const account = this.accounts.get(id)
     const holds = account?.holding?.worker === worker && account.holding.fence === fence
-    const isRefused = lost.has(`${id}/${fence}`)
+    const isRefused = answer.lost.some((lost) => lost.id === id && lost.fence === fence)
     record.note(`${process.name} settles job ${id} fence ${fence}: ${kind}${isRefused ? ', refused' : ''}`)
     if (holds && isRefused) record.accuse(4, `the holder of job ${id} was refused its ${kind}`, [id])
     if (!holds && !isRefused)
@@ -129,10 +123,16 @@ export class Witness {
     diary.checkSettlement(process, account, settlement)
     account.holding = null
     const isCancelled = account.isMarked && (kind === 'retry' || kind === 'fail')
-    if (isCancelled !== cancelled.includes(id))
+    if (isCancelled !== answer.cancelled.includes(id))
       record.accuse(2, `the ${kind} of job ${id} was ${isCancelled ? 'not ' : ''}made a cancellation`, [id])
-    if (isCancelled) account.home = 'cancelled'
+    if (isCancelled) this.#cancelledInstead(account, isTold)
     else this.#apply(account, settlement)
+  }
+
+  /** A worker that never hears that its failure became a cancellation takes it for a failure, and calls the hook. */
+  #cancelledInstead(account: Account, isTold: boolean): void {
+    account.home = 'cancelled'
+    if (!isTold) account.timesFailed++
   }
 
   #apply(account: Account, settlement: Settlement): void {
@@ -178,48 +178,25 @@ export class Witness {
     account.holding = { id, fence, worker: round.worker, batch: round.reserve?.batch ?? 0, process, isStarted: false }
   }
 
-  beaten(process: SimulatedProcess, beat: Beat, { known }: BeatAnswer): void {
-    const { timeline, record } = this.#parts
-    const worker = this.workers.get(beat.worker)
-    if (beat.kind === 'joining') {
-      const { leaseMs } = beat.profile
-      this.workers.set(beat.worker, { id: beat.worker, process, leaseMs, state: 'working', beatAt: timeline.now })
-      return record.note(`${process.name} joins`)
-    }
-    const isAlive = this.#isAlive(beat.worker)
-    if (known !== isAlive)
-      record.accuse(5, `a beat of ${process.name} was answered "known: ${known}", and it is not so`)
-    if (!worker) return
-    if (beat.kind === 'leaving') return this.#left(worker)
-    if (isAlive) Object.assign(worker, { state: beat.kind, beatAt: timeline.now })
-  }
-
-  #left(worker: WorkerAccount): void {
-    this.#parts.record.note(`${worker.process.name} leaves`)
-    worker.state = 'gone'
-    for (const account of this.heldBy(worker.id)) this.#seize(account)
+  beaten(process: SimulatedProcess, beat: Beat, answer: BeatAnswer): void {
+    this.#parts.census.beaten(process, beat, answer)
+    if (beat.kind === 'leaving') for (const account of this.heldBy(beat.worker)) this.#seize(account)
   }
 
   looked({ worker, held }: Look, { known, cancelled }: Sight): void {
-    const { record } = this.#parts
-    if (known !== this.#isAlive(worker)) record.accuse(5, `a worker was told "known: ${known}", and it is not so`)
+    const { record, census } = this.#parts
+    if (known !== census.isAlive(worker)) record.accuse(5, `a worker was told "known: ${known}", and it is not so`)
     const marked = held.filter((id) => this.accounts.get(id)?.isMarked && this.accounts.get(id)?.home === 'live')
     if (marked.join() !== cancelled.join()) record.accuse(2, `a worker was not told that jobs were cancelled`, marked)
   }
 
-  #isAlive(id: WorkerId): boolean {
-    const state = this.workers.get(id)?.state
-    return state === 'working' || state === 'draining'
-  }
-
-  recovered(process: SimulatedProcess, observation: Observation, { dead, freed, cancelled }: Recovery): void {
-    const { record } = this.#parts
-    for (const id of dead) this.#declaredDead(process, observation, id)
-    const corpses = [...this.workers.values()].filter(({ state }) => state === 'dead')
-    const seized = corpses.flatMap(({ id }) => this.heldBy(id))
+  recovered(judgement: Judgement, { dead, freed, cancelled }: Recovery): void {
+    const { record, census } = this.#parts
+    for (const id of dead) if (census.declaredDead(judgement, id)) this.#blame(this.heldBy(id))
+    const seized = census.dead.flatMap((id) => this.heldBy(id))
     for (const account of seized) this.#seize(account)
     if (dead.length > 0 || freed > 0)
-      record.note(`${process.name} declares ${dead.length} workers dead and frees ${freed} jobs`)
+      record.note(`${judgement.observer.name} declares ${dead.length} workers dead and frees ${freed} jobs`)
     if (freed !== seized.length) {
       const ids = seized.map(({ id }) => id)
       record.accuse(2, `${freed} jobs of dead workers were freed, and they held ${seized.length}`, ids)
@@ -230,53 +207,24 @@ export class Witness {
       record.accuse(2, `${cancelled} cancelled jobs were ended, and there were ${ended.length}`)
   }
 
-  #declaredDead(observer: SimulatedProcess, { gone, rebooted, silent }: Observation, id: WorkerId): void {
-    const { record, timeline } = this.#parts
-    const worker = this.workers.get(id)
-    if (!worker || !this.#isAlive(id)) return record.accuse(5, `${observer.name} declared a worker dead that was none`)
-    const { process, beatAt } = worker
-    record.note(`${observer.name} declares ${process.name} dead after ${timeline.now - beatAt} ms`)
-    if (gone.includes(id) && !process.isGone) record.accuse(5, `${observer.name} took ${process.name} for gone`)
-    if (!gone.includes(id) && !silent) record.accuse(5, `${observer.name} declared ${process.name} dead unasked`)
-    if (!gone.includes(id)) this.#checkDeath(observer, worker)
-    const isFree = worker.state === 'draining' || rebooted.includes(id)
-    worker.state = 'dead'
-    if (!isFree) this.#blame(this.heldBy(id))
-  }
-
   #blame(held: readonly Account[]): void {
     for (const account of held.filter(({ holding }) => holding?.isStarted)) {
       if (held.length === 1) account.crashes++
       else account.companyDeaths++
       account.mayBeSuspect ||= held.length > 1
-      const { id, crashes, companyDeaths } = account
-      if (crashes > crashLimit(account))
-        this.#parts.record.accuse(7, `job ${id} has killed its worker ${crashes} times`, [id])
-      if (companyDeaths > 2)
-        this.#parts.record.accuse(7, `the worker of job ${id} has died ${companyDeaths} times in company`, [id])
+      if (hasRun(account)) this.#checkDeaths(account, held.length > 1)
     }
   }
 
-  /** A worker that could have beaten, had the store been there for it, is not dead. */
-  #checkDeath(observer: SimulatedProcess, { process, beatAt, leaseMs }: WorkerAccount): void {
-    const { record, timeline, network } = this.#parts
-    const silentMs = timeline.now - beatAt
-    if (silentMs < leaseMs - 1 && !this.#isExcused(process, beatAt))
-      record.accuse(
-        5,
-        `${observer.name} declared ${process.name} dead after ${silentMs} ms, its lease is ${leaseMs} ms`,
-      )
-    const isLive = !process.isGone && process.worker !== null && process.disturbedUntil < beatAt
-    if (isLive && network.wasAway(beatAt))
-      record.accuse(5, `${observer.name} declared ${process.name} dead because of an outage of the store`)
-  }
-
-  /**
-   * A clock that was set ahead ages every beat, for as long as it takes to send the next one: who is kept from beating just
-   * then is taken for dead early.
-   */
-  #isExcused({ disturbedUntil, isGone, worker }: SimulatedProcess, beatAt: number): boolean {
-    return this.#parts.network.clocksSetAt > beatAt && (isGone || worker === null || disturbedUntil > beatAt)
+  /** A job whose limit is reached may still be reserved, to be failed, but not be run. */
+  #checkDeaths(account: Account, inCompany: boolean): void {
+    const { record } = this.#parts
+    const { id, crashes } = account
+    if (inCompany) account.companyRuns++
+    if (crashes > crashLimit(account))
+      record.accuse(7, `job ${id} was run and has killed its worker ${crashes} times`, [id])
+    if (account.companyRuns > 2)
+      record.accuse(7, `the worker of job ${id} has died ${account.companyRuns} times in company`, [id])
   }
 
   #seize(account: Account): void {
@@ -293,7 +241,7 @@ export class Witness {
         continue
       }
       Object.assign(account, { home: 'live', availableAt: this.now, mayBeSuspect: false, isMarked: false })
-      Object.assign(account, { failures: 0, crashes: 0, companyDeaths: 0 })
+      Object.assign(account, { failures: 0, crashes: 0, companyDeaths: 0, companyRuns: 0 })
     }
   }
 
@@ -321,4 +269,10 @@ export class Witness {
     for (const { id, fence } of reserved)
       process.hands.push({ id, fence, worker: round.worker, hasStarted: false, isTold: false })
   }
+}
+
+/** Whether its handler was called under the reservation that holds it. */
+function hasRun({ id, holding }: Account): boolean {
+  const hand = holding?.process.hands.find((each) => each.id === id && each.fence === holding.fence)
+  return hand?.hasStarted ?? false
 }

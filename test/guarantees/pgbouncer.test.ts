@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { khepri } from '../../support/live.ts'
-import { PgBouncer, pgbouncerSkipReason } from '../../support/pgbouncer.ts'
-import { type Database, freshDatabase, postgresSkipReason } from '../../support/postgres.ts'
-import { TempProject } from '../../support/temp-project.ts'
+import { khepri } from '../support/live.ts'
+import { PgBouncer, pgbouncerSkipReason } from '../support/pgbouncer.ts'
+import { type Database, freshDatabase, postgresSkipReason } from '../support/postgres.ts'
+import { TempProject } from '../support/temp-project.ts'
 
 const skipReason = postgresSkipReason() ?? pgbouncerSkipReason()
 

@@ -13,6 +13,7 @@ import type { Job, JobDefinition, JobTerms } from './core/job.ts'
 import { jsonTextOf } from './core/json-value.ts'
 import { version } from './core/package.ts'
 import { fateOf, processIdentity } from './core/process-identity.ts'
+import { type QueueLimits, slotsFor } from './core/queue-limits.ts'
 import { Registry } from './core/registry.ts'
 import type { Admin } from './core/store/admin.ts'
 import type { Migration, Migrations } from './core/store/migrations.ts'
@@ -212,9 +213,12 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   async #complete(options: Partial<WorkOptions>, registry: Registry): Promise<WorkOptions> {
     const { config } = this
+    const queues = options.queues ?? (await defaultQueues(config, registry))
+    const queueLimits = options.queueLimits ?? limitsOf(config)
     return {
-      queues: options.queues ?? (await defaultQueues(config, registry)),
-      concurrency: config.concurrency,
+      queues,
+      queueLimits,
+      concurrency: config.concurrency ?? slotsFor(queueLimits, queues),
       sleepMs: config.sleepMs,
       restMs: 0,
       once: false,
@@ -325,6 +329,10 @@ export function createKhepri<const Jobs extends JobMap = JobMap>(
     flags: {},
   })
   return new Khepri<Jobs>(resolved, parts)
+}
+
+function limitsOf({ queues }: Config): QueueLimits {
+  return new Map((queues ?? []).flatMap(({ name, concurrency }) => (concurrency === null ? [] : [[name, concurrency]])))
 }
 
 /** Declared queues in their order; otherwise every queue that the config or a job names, merged by priority and age. */

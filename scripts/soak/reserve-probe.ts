@@ -71,6 +71,7 @@ export class ReserveProbe {
     // What fails has to fail where its failure is counted.
     const everything = {
       queues: 'all',
+      exceptQueues: [],
       only: null,
       except: ['fail'],
       exclude: [],

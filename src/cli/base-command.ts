@@ -162,6 +162,7 @@ export abstract class KhepriCommand {
     const argv = [...this.#setting.argv]
     const usage = { command: shape.id, flags: Object.keys(flags).map((name) => `--${name}`) }
     refuseInherited(argv, usage)
+    refuseValues(argv, flags)
     try {
       const parsed = await parse<F & GlobalFlags, Values, A>(argv, { flags: flags as never, args: shape.args })
       return this.#accept(parsed)
@@ -215,6 +216,15 @@ function refuseInherited(
   for (const token of beforeDashes(argv)) {
     const [, name] = /^--([^=]+)/.exec(token) ?? []
     if (name !== undefined && name in Object.prototype) throw unknownFlag(token, usage)
+  }
+}
+
+/** oclif drops the value of a flag that takes none and reads it as an argument, which the error then would be about. */
+function refuseValues(argv: readonly string[], flags: FlagInput): void {
+  for (const token of beforeDashes(argv)) {
+    const [, name = '', value] = /^--([^=]+)=(.*)$/s.exec(token) ?? []
+    if (Object.hasOwn(flags, name) && flags[name]?.type === 'boolean')
+      throw new KhepriError('USAGE', `--${name} takes no value, got ${JSON.stringify(value)}`)
   }
 }
 

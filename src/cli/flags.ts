@@ -90,6 +90,27 @@ export const queueListFlag = Flags.custom<readonly string[] | 'all'>({
   parse: async (input, _context, options) => (input === '*' ? 'all' : listOf(input, flagOf(options), checkQueue)),
 })
 
+/** Queues of a worker in their order, each with how many of its jobs run at once: "mail:32,default:4". */
+export const poolFlag = Flags.custom<ReadonlyMap<string, number>>({
+  helpValue: 'NAME:N,..',
+  parse: async (input, _context, options) => poolOf(input, flagOf(options)),
+})
+
+function poolOf(input: string, what: string): ReadonlyMap<string, number> {
+  const pool = new Map<string, number>()
+  for (const part of input.split(',')) {
+    const [, name = '', size = ''] = /^(.*):([^:]*)$/.exec(part) ?? []
+    if (name === '')
+      throw new KhepriError('USAGE', `${what} must be a list such as mail:32,default:4, got ${JSON.stringify(input)}`)
+    if (pool.has(name)) throw new KhepriError('USAGE', `${what} names the queue ${JSON.stringify(name)} twice`)
+    pool.set(
+      asUsage(() => checkQueue(name, what)),
+      wholeNumber(size, `${what} ${name}`, 1, Number.MAX_SAFE_INTEGER),
+    )
+  }
+  return pool
+}
+
 /** A backoff policy in short: one duration or several, comma-separated. */
 export const backoffFlag = Flags.custom<Backoff>({
   helpValue: '10s,1m',

@@ -214,8 +214,10 @@ const causes: Readonly<Partial<Record<Events['worker.draining']['reason'], strin
   modules: ' because no job module can be loaded',
 }
 
-function summary({ done, retried, failed, ms }: Events['worker.stopped']): string {
-  return `stopped: ${done} done, ${retried} retried, ${failed} failed in ${elapsed(ms)}`
+function summary({ done, retried, failed, ms, ...rest }: Events['worker.stopped']): string {
+  const seldom = (['cancelled', 'released', 'lost'] as const).filter((ending) => rest[ending] > 0)
+  const more = seldom.map((ending) => `, ${rest[ending]} ${ending}`).join('')
+  return `stopped: ${done} done, ${retried} retried, ${failed} failed${more} in ${elapsed(ms)}`
 }
 
 /** One event, ready to be written in any form. */

@@ -1,10 +1,11 @@
 import { type Clock, systemClock, type Timer } from '../core/clock.ts'
 import { formatDuration } from '../core/duration.ts'
+import { count } from './words.ts'
 
 export interface ProgressOptions {
   /** What is being done: "dispatching". */
   readonly label: string
-  /** What is counted: "lines". */
+  /** What is counted, one of it: "line". */
   readonly unit: string
   /** Where it is shown: `bar` redraws one line at a terminal, `lines` writes one every few seconds, `none` nothing. */
   readonly mode: 'bar' | 'lines' | 'none'
@@ -72,7 +73,7 @@ export class Progress {
     return [
       label,
       ...(share === null || mode === 'lines' ? [] : [bar(share)]),
-      `${this.#done.toLocaleString('en-US')} ${unit}`,
+      count(this.#done, unit),
       ...(share === null ? [] : [`${Math.floor(share * 100)}%`]),
       `${formatRate(this.#done, elapsedMs)}/s`,
       ...(share === null || share === 0 ? [] : [`eta ${formatLeft((elapsedMs * (1 - share)) / share)}`]),

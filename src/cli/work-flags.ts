@@ -2,13 +2,27 @@ import { parse } from '@oclif/core/parser'
 import { isKhepriError, KhepriError } from '../core/errors.ts'
 import type { WorkOptions } from '../core/work.ts'
 import type { ValuesOf } from './base-command.ts'
-import { backoffFlag, choiceFlag, countFlag, durationFlag, Flags, nameFlag, namesFlag, queueListFlag } from './flags.ts'
+import {
+  backoffFlag,
+  choiceFlag,
+  countFlag,
+  durationFlag,
+  Flags,
+  nameFlag,
+  namesFlag,
+  poolFlag,
+  queueListFlag,
+} from './flags.ts'
 import { logLevels } from './lines.ts'
 
 /** The flags of `work`. */
 export const workFlags = {
   queue: queueListFlag({ summary: 'queues in strict order; * for every queue of the store' }),
   concurrency: countFlag({ char: 'c', summary: 'jobs at once' }),
+  pool: poolFlag({
+    exclusive: ['queue', 'concurrency'],
+    summary: 'queues in strict order, each with its jobs at once; instead of -q and -c',
+  }),
   once: Flags.boolean({ summary: 'run exactly one job' }),
   'stop-when-empty': Flags.boolean({ summary: 'stop when there is nothing to do; what is delayed does not count' }),
   'max-jobs': countFlag({ summary: 'stop after so many jobs' }),
@@ -76,10 +90,12 @@ function reasonOf(error: unknown, flag: string, text: string): string {
 
 /** The flags as the kernel takes them; what was not said is left to the configuration. */
 export function workOptions(flags: WorkFlags): Partial<WorkOptions> {
-  const { queue } = flags
+  const { queue, pool } = flags
+  const named = pool ? [...pool.keys()] : queue
   return given({
-    queues: queue === undefined || queue === 'all' ? queue : queue.map((name) => [name]),
-    concurrency: flags.concurrency,
+    queues: named === undefined || named === 'all' ? named : named.map((name) => [name]),
+    concurrency: pool ? [...pool.values()].reduce((slots, limit) => slots + limit, 0) : flags.concurrency,
+    queueLimits: pool,
     once: flags.once,
     stopWhenEmpty: flags['stop-when-empty'],
     maxJobs: flags['max-jobs'],

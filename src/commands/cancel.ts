@@ -88,7 +88,7 @@ export default class Cancel extends KhepriCommand {
   }
 
   async #cancel(admin: Admin, ids: readonly JobId[]): Promise<Cancelled> {
-    const progress = this.progress('cancelling', 'jobs')
+    const progress = this.progress('cancelling', 'job')
     let done = 0
     try {
       return await cancelAll(admin, ids, (count) => {

@@ -132,7 +132,7 @@ export default class Dispatch extends KhepriCommand {
   #progress(label: string): Progress {
     const { quiet, json } = this.output.options
     const mode = quiet || json ? 'none' : process.stderr.isTTY === true ? 'bar' : 'lines'
-    return new Progress({ label, unit: 'lines', mode, write: (text) => void process.stderr.write(text) })
+    return new Progress({ label, unit: 'line', mode, write: (text) => void process.stderr.write(text) })
   }
 }
 

@@ -45,7 +45,7 @@ export default class Flush extends KhepriCommand {
 
   async #flush(admin: Admin, { held }: Selection): Promise<readonly number[]> {
     const flushed: number[] = []
-    const progress = this.progress('deleting', 'jobs')
+    const progress = this.progress('deleting', 'job')
     try {
       for (const chunk of inChunks(held)) {
         flushed.push(...(await admin.deleteFailed(chunk)))

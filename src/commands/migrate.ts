@@ -69,9 +69,10 @@ export default class Migrate extends KhepriCommand {
       await this.print(`-- ${name}\n${text.replaceAll('--> statement-breakpoint', '\n').trim()}\n`)
   }
 
-  async #status({ applied, pending, unknown }: MigrationStatus): Promise<void> {
+  async #status({ applied, newer, pending, unknown }: MigrationStatus): Promise<void> {
     const rows = [
       ...applied.map((name) => ({ name, state: 'applied' })),
+      ...newer.map((name) => ({ name, state: 'newer' })),
       ...pending.map(({ name }) => ({ name, state: 'pending' })),
       ...unknown.map((name) => ({ name, state: 'unknown' })),
     ]

@@ -67,7 +67,7 @@ export default class Retry extends KhepriCommand {
   /** Chunk by chunk, each in a transaction of its own: whoever stops half-way leaves every job either failed or live. */
   async #retry(admin: Admin, { held, missing }: Selection, delayMs: number): Promise<Retried> {
     const total = { retried: [] as number[], missing: [...missing], blocked: [] as Retried['blocked'][number][] }
-    const progress = this.progress('retrying', 'jobs')
+    const progress = this.progress('retrying', 'job')
     try {
       for (const chunk of inChunks(held)) {
         const { retried, missing, blocked } = await admin.retryFailed(chunk, delayMs)

@@ -20,7 +20,8 @@ export interface Settings {
   readonly schema: string | undefined
   /** For jobs that name none. */
   readonly queue: string
-  readonly concurrency: number
+  /** Null: as many as the limits of the queues served add up to, and one for queues without a limit. */
+  readonly concurrency: number | null
   /** Silence after which a worker is dead. */
   readonly retryAfterMs: number
   /** The longest wait between two looks at an idle store. */
@@ -74,7 +75,7 @@ export const settings: { readonly [Name in keyof Settings]: Setting<Settings[Nam
   concurrency: {
     key: 'concurrency',
     meaning: 'jobs a worker runs at once',
-    otherwise: defaults.concurrency,
+    otherwise: null,
     parse: checkConcurrency,
   },
   retryAfterMs: {

@@ -174,7 +174,7 @@ function as<T>(code: 'CONFIG_INVALID' | 'USAGE', fix: string | undefined, read: 
     return read()
   } catch (error) {
     if (!isKhepriError(error) || (error.code !== 'DATA_INVALID' && error.code !== 'CONFIG_INVALID')) throw error
-    const way = error.fix ?? fix
-    throw new KhepriError(code, error.message, way === undefined ? {} : { fix: way })
+    const ways = [error.fix, fix].filter((way) => way !== undefined)
+    throw new KhepriError(code, error.message, ways.length === 0 ? {} : { fix: ways.join('; ') })
   }
 }

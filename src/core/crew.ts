@@ -36,6 +36,11 @@ export class Crew {
     return this.#running.size
   }
 
+  /** Slots that are taken by jobs of one queue. */
+  sizeOf(queue: string): number {
+    return this.#count(({ reservation }) => reservation.queue === queue)
+  }
+
   /** Jobs of which nobody knows yet how they end. */
   get undecided(): number {
     return this.#unjudged.size

@@ -14,6 +14,7 @@ export interface EnvironmentVariable {
 const workFlags: Readonly<Record<string, string>> = {
   queue: 'the queues, in strict order',
   concurrency: 'jobs at once',
+  pool: 'queues with their jobs at once, such as mail:32,default:4',
   once: 'true: exactly one job',
   'stop-when-empty': 'true: stop when there is nothing to do',
   'max-jobs': 'stop after so many jobs',

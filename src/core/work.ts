@@ -3,6 +3,7 @@ import type { StartBeat, Watch } from './beat.ts'
 import type { Clock, Random } from './clock.ts'
 import type { DrainReason, EventBus, WorkerReport } from './events.ts'
 import type { Fate, ProcessTrace } from './process-identity.ts'
+import type { QueueLimits } from './queue-limits.ts'
 import type { Registry } from './registry.ts'
 import type { Filter, Store, WorkerProfile } from './store/store.ts'
 
@@ -10,6 +11,8 @@ import type { Filter, Store, WorkerProfile } from './store/store.ts'
 export interface WorkOptions {
   readonly queues: Filter['queues']
   readonly concurrency: number
+  /** Jobs at once, by queue, where a queue has a limit of its own. */
+  readonly queueLimits: QueueLimits
   /** The longest wait between two looks at an idle store. */
   readonly sleepMs: number
   /** Pause of a slot after each job. */

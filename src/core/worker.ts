@@ -12,6 +12,7 @@ import { Membership } from './membership.ts'
 import { Outbox } from './outbox.ts'
 import { Pace } from './pace.ts'
 import { callsFailedHook, decide, type Outcome } from './policy.ts'
+import { type QueueRoom, queueRoom } from './queue-limits.ts'
 import { announce, type Finished, settlementOf } from './settlement.ts'
 import type { Exchanged, Filter, Look, Recovery, Round, Sight, Wish, WorkerId, WorkerProfile } from './store/store.ts'
 import { describeError } from './text.ts'
@@ -209,7 +210,12 @@ export class Worker implements WorkHandle {
     if (this.#outages > 0 && !this.#outbox.isEmpty) return 0
     const slots = this.options.concurrency - this.#crew.size - this.#resting
     const allowed = this.options.once ? 1 : (this.options.maxJobs ?? Number.POSITIVE_INFINITY)
-    return Math.min(slots, allowed - this.#taken)
+    return Math.min(slots, allowed - this.#taken, this.#room.most)
+  }
+
+  get #room(): QueueRoom {
+    const { queueLimits, queues } = this.options
+    return queueRoom(queueLimits, queues, (queue) => this.#crew.sizeOf(queue))
   }
 
   get #isStopping(): boolean {
@@ -221,6 +227,7 @@ export class Worker implements WorkHandle {
     const known = unknownJobs === 'wait' ? this.#parts.registry.names() : null
     return {
       queues,
+      exceptQueues: this.#room.full,
       only: known && only ? known.filter((name) => only.includes(name)) : (known ?? only),
       except: this.#broken.size === 0 ? except : [...except, ...this.#broken],
       exclude: this.#crew.excluded,

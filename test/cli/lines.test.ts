@@ -140,6 +140,11 @@ describe('sentences', () => {
     expect(text('worker.stopped', { ...report, ms })).toBe(`stopped: 3 done, 1 retried, 0 failed in ${shown}`)
   })
 
+  it('count what seldom happens only where it did', () => {
+    const rare = { ...report, cancelled: 2, released: 0, lost: 1, ms: 83 }
+    expect(text('worker.stopped', rare)).toBe('stopped: 3 done, 1 retried, 0 failed, 2 cancelled, 1 lost in 83ms')
+  })
+
   it('name an outage and its length on stderr', () => {
     expect(
       inWords('store.lost', { message: 'cannot reach postgres://app:***@db1:5432/app: connection refused' }, worker),

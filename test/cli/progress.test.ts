@@ -7,7 +7,7 @@ function onPaper(mode: 'bar' | 'lines' | 'none') {
   const written: string[] = []
   const progress = new Progress({
     label: 'dispatching',
-    unit: 'lines',
+    unit: 'line',
     mode,
     write: (text) => written.push(text),
     clock,

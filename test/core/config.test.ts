@@ -28,7 +28,7 @@ describe('resolveConfig', () => {
       names: expect.objectContaining({ jobs: 'jobs', failed: 'failed_jobs', workers: 'jobs_workers' }),
       queue: 'default',
       queues: null,
-      concurrency: 1,
+      concurrency: null,
       retryAfterMs: 90_000,
       sleepMs: 1_000,
       timeoutMs: null,

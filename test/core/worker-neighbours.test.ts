@@ -11,7 +11,15 @@ async function neighbour(shop: Workshop, worker: WorkerId, jobs: number): Promis
     worker,
     profile: { ...here, name: `neighbour-${worker}`, version: '1', queues: '*', concurrency: jobs, leaseMs: 90_000 },
   })
-  const filter = { queues: 'all', only: null, except: [], exclude: [], maxVersion: 1, suspects: false } as const
+  const filter = {
+    queues: 'all',
+    exceptQueues: [],
+    only: null,
+    except: [],
+    exclude: [],
+    maxVersion: 1,
+    suspects: false,
+  } as const
   const reserve = { ...filter, limit: jobs, maxBytes: 1e9, batch: 1, started: jobs }
   await shop.store.exchange({ worker, settle: [], enqueue: [], disown: [], start: [], reserve })
 }

@@ -85,6 +85,7 @@ const aFollowUp = fc.record({ parent: aPick, job: aNewJob.map((job) => ({ ...job
 
 const aGenerousFilter: fc.Arbitrary<FilterParts> = fc.record({
   queues: fc.constantFrom<Filter['queues']>('all', [['c', 'b', 'a']], [['b'], ['a', 'c']]),
+  exceptQueues: fc.constant([]),
   only: fc.constant(null),
   except: fc.constant([]),
   exclude: fc.constant([]),
@@ -101,6 +102,7 @@ const aPickyFilter: fc.Arbitrary<FilterParts> = fc.record({
     [['b'], ['a']],
     [['a']],
   ),
+  exceptQueues: fc.constantFrom([], [], [], [], ['a']),
   only: fc.constantFrom(null, null, null, null, null, ['x'], []),
   except: fc.constantFrom([], [], [], [], ['y']),
   exclude: fc.oneof(

@@ -94,8 +94,8 @@ export interface FollowUp extends NewJob {
 }
 
 /**
- * Which jobs a worker could take. One condition, used by exchange, nextDue and look alike: queue served and not paused,
- * due, name wanted, envelope readable, not cancelled, not excluded, suspects only where allowed.
+ * Which jobs a worker could take. One condition, used by exchange, nextDue and look alike: queue served, not
+ * excepted and not paused, due, name wanted, envelope readable, not cancelled, not excluded, suspects only where allowed.
  */
 export interface Filter {
   /**
@@ -103,6 +103,8 @@ export interface Filter {
    * 'all': every queue the store has, as one group.
    */
   readonly queues: readonly (readonly string[])[] | 'all'
+  /** Of these queues none: the worker runs as many of their jobs as it may. */
+  readonly exceptQueues: readonly string[]
   /** Only these job names; null: any. */
   readonly only: readonly string[] | null
   readonly except: readonly string[]

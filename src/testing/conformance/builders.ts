@@ -43,6 +43,7 @@ export function aWish(parts: Partial<Wish> = {}): Wish {
   const limit = parts.limit ?? 200
   return {
     queues: [['default']],
+    exceptQueues: [],
     only: null,
     except: [],
     exclude: [],

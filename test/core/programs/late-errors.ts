@@ -53,7 +53,15 @@ await store.enqueue(rows)
 
 const worker = await Worker.start(
   {
-    ...{ queues: 'all', concurrency: rows.length, sleepMs: 1_000, restMs: 0, once: false, stopWhenEmpty: false },
+    ...{
+      queues: 'all',
+      queueLimits: new Map(),
+      concurrency: rows.length,
+      sleepMs: 1_000,
+      restMs: 0,
+      once: false,
+      stopWhenEmpty: false,
+    },
     ...{
       maxJobs: rows.length,
       maxTimeMs: null,

@@ -65,7 +65,15 @@ export function aJob(given: Partial<NewJob> = {}): NewJob {
 }
 
 export function aWish(given: Partial<Wish> = {}): Wish {
-  const filter = { queues: 'all', only: null, except: [], exclude: [], maxVersion: 1, suspects: true } as const
+  const filter = {
+    queues: 'all',
+    exceptQueues: [],
+    only: null,
+    except: [],
+    exclude: [],
+    maxVersion: 1,
+    suspects: true,
+  } as const
   return { ...filter, limit: 10, maxBytes: 1_000_000, batch: 1, started: 10, ...given }
 }
 

@@ -30,6 +30,7 @@ export interface NewWork extends Partial<Envelope> {
 
 const usual: WorkOptions = {
   queues: 'all',
+  queueLimits: new Map(),
   concurrency: 1,
   sleepMs: 1_000,
   restMs: 0,

@@ -183,6 +183,7 @@ function rowOf({ job, queue, priority, tries, backoffMs, delayMs, maxCrashes, pa
 
 const usual: Omit<WorkOptions, 'name'> = {
   queues: [['high'], ['default'], ['low']],
+  queueLimits: new Map(),
   concurrency: 1,
   sleepMs: 50,
   restMs: 0,

@@ -248,6 +248,7 @@ class Planner {
 export function steady(name: string, leaseMs: number): WorkOptions {
   return {
     queues: 'all',
+    queueLimits: new Map(),
     concurrency: 3,
     sleepMs: leaseMs / 3,
     restMs: 0,

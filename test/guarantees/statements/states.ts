@@ -86,6 +86,7 @@ async function take(
     disown: [],
     reserve: {
       queues: 'all',
+      exceptQueues: [],
       only: null,
       except: [],
       exclude: [],

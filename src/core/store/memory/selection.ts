@@ -21,6 +21,7 @@ export function wantedOfAnyVersion(state: MemoryState, filter: Filter): LiveJob[
       job.worker === null &&
       job.cancelledAt === null &&
       groupOf(filter, job.queue) >= 0 &&
+      !filter.exceptQueues.includes(job.queue) &&
       !state.isPaused(job.queue) &&
       (filter.only === null || filter.only.includes(job.job)) &&
       !filter.except.includes(job.job) &&

@@ -10,7 +10,7 @@ import { bigints } from './statement.ts'
 export function look(tables: Relations, scope: Scope): string {
   const { jobs, workers } = tables
   const served = scope === 'all' ? '' : 'j.queue = any(:queues::text[]) and '
-  const waiting = `${served}${due} and not ${isPaused(tables, 'j.queue')}`
+  const waiting = `${served}${due} and j.queue <> all(:exceptQueues::text[]) and not ${isPaused(tables, 'j.queue')}`
   return `select
   exists (select from ${workers} w where w.id = :worker::bigint and w.dead_at is null) as known,
   (select json_agg(j.id) from ${jobs} j where j.id = any(:held::bigint[]) and j.cancelled_at is not null) as cancelled,

@@ -23,7 +23,7 @@ export function isPaused({ queues }: Relations, name: string): string {
   return `exists (select from ${queues} q where q.name = ${name} and (q.paused_until is null or q.paused_until > ${now}))`
 }
 
-/** The queues to look at: grp is the group's place in the order, and a paused queue is none. */
+/** The queues to look at: grp is the group's place in the order; a paused or excepted queue is none. */
 function served(tables: Relations, scope: Scope): string[] {
   const { jobs } = tables
   const named = 'select u.grp, u.queue from unnest(:queues::text[], :groups::bigint[]) u(queue, grp)'
@@ -35,7 +35,8 @@ function served(tables: Relations, scope: Scope): string[] {
   union all
   select (${next(' and j.queue > f.queue')}) from found f where f.queue is not null)`
   const running = `served as materialized (
-  select s.grp, s.queue from (${scope === 'all' ? found : named}) s where not ${isPaused(tables, 's.queue')})`
+  select s.grp, s.queue from (${scope === 'all' ? found : named}) s
+    where s.queue <> all(:exceptQueues::text[]) and not ${isPaused(tables, 's.queue')})`
   return scope === 'all' ? [walk, running] : [running]
 }
 

@@ -18,7 +18,15 @@ import { bigints, texts } from './statement.ts'
 
 /** Translates a round into the parameters of one statement, and the rows of its answer back. */
 
-const noFilter: Filter = { queues: [], only: null, except: [], exclude: [], maxVersion: 0, suspects: false }
+const noFilter: Filter = {
+  queues: [],
+  exceptQueues: [],
+  only: null,
+  except: [],
+  exclude: [],
+  maxVersion: 0,
+  suspects: false,
+}
 const noWish: Wish = { ...noFilter, limit: 0, maxBytes: 0, batch: 0, started: 0 }
 
 /** How the filter names its queues; the texts differ only in that. */
@@ -57,6 +65,7 @@ export function filterValues(filter: Filter): Values {
   return {
     queues: texts([...named.keys()]),
     groups: bigints([...named.values()]),
+    exceptQueues: texts(filter.exceptQueues),
     only: filter.only === null ? null : texts(filter.only),
     except: texts(filter.except),
     exclude: bigints(filter.exclude),

@@ -5,8 +5,9 @@ import type { Transaction } from './transaction.ts'
 /** Looks around for one worker, on one view of the database. */
 export function lookIn({ connection, statements, now }: Transaction, { worker, host, held, filter }: Look): Sight {
   const paused = connection.statement(statements.pausedQueues).pluck().all({ now })
+  const passed = JSON.stringify([...paused, ...filter.exceptQueues])
   const queues = filter.queues === 'all' ? {} : { queues: JSON.stringify(filter.queues.flat()) }
-  const waiting = { ...filterParameters(filter), ...queues, paused: JSON.stringify(paused), now }
+  const waiting = { ...filterParameters(filter), ...queues, passed, now }
   const dueAt = connection.statement(statements.suspectDue(filter)).pluck().get(waiting) as number | null
   return {
     known: connection.statement(statements.known).get({ worker }) !== undefined,

@@ -61,9 +61,10 @@ export class Selection {
     return taken
   }
 
-  /** The groups of the filter without paused and repeated queues. */
+  /** The groups of the filter without paused, excepted and repeated queues. */
   #groups(filter: Filter): readonly (readonly string[])[] {
-    const skipped = new Set(this.#pluck(this.#statements.pausedQueues, { now: this.#now }))
+    const paused = this.#pluck(this.#statements.pausedQueues, { now: this.#now })
+    const skipped = new Set([...paused, ...filter.exceptQueues])
     const groups = filter.queues === 'all' ? [this.#pluck(this.#statements.freeQueues, {})] : filter.queues
     return groups.map((group) => group.filter((queue) => !skipped.has(queue) && skipped.add(queue)))
   }

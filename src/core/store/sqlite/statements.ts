@@ -191,7 +191,7 @@ function waiting(filter: Filter): string {
   return together([
     filter.queues === 'all' ? '' : `queue ${listed('queues')}`,
     'available_at <= :now',
-    `queue not ${listed('paused')}`,
+    `queue not ${listed('passed')}`,
     ...wanted(filter),
   ])
 }

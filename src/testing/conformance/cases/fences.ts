@@ -56,6 +56,7 @@ async function view({ admin, store }: Context) {
   const failed = (await gather(admin.failed({}, null))).map((one) => ({ ...one }))
   const next = await store.nextDue({
     queues: 'all',
+    exceptQueues: [],
     only: null,
     except: [],
     exclude: [],

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { aJob, enqueueAll, jobs } from '../builders.ts'
+import { aJob, aWish, enqueueAll, jobs } from '../builders.ts'
 import type { ConformanceCase } from '../context.ts'
 import { idsOf } from '../test-worker.ts'
 
@@ -50,6 +50,24 @@ export const filterCases: readonly ConformanceCase[] = [
       )
 
       assert.deepEqual(idsOf(await first.reserve({ only: ['a', 'b'], except: ['a'] })), [ids[1]])
+    },
+  },
+  {
+    name: '"exceptQueues" leaves what stands on the queues given, however the others are named',
+    needs,
+    async run({ store, first }) {
+      const ids = await enqueueAll(
+        store,
+        ['a', 'b', 'c'].map((queue) => aJob({ queue })),
+      )
+
+      for (const queues of [[['a'], ['b'], ['c']], [['a', 'b', 'c']], 'all'] as const) {
+        const filter = { queues, exceptQueues: ['a', 'c', 'unheard-of'] }
+        assert.equal(await store.nextDue(aWish({ ...filter, exceptQueues: ['a', 'b', 'c'] })), null)
+        const reserved = await first.reserve(filter)
+        assert.deepEqual(idsOf(reserved), [ids[1]])
+        for (const job of reserved) await first.release(job)
+      }
     },
   },
   {

@@ -5,6 +5,7 @@ import type { ConformanceCase, Context } from '../context.ts'
 
 /** Every combination of these is asked: reserve and nextDue must agree on each. */
 const queueChoices: readonly Filter['queues'][] = [[['a']], [['none']], [['paused']], [['a', 'b'], ['c']], 'all']
+const exceptQueueChoices = [[], ['b']] as const
 const onlyChoices = [null, ['note'], ['late'], []] as const
 const exceptChoices = [[], ['note']] as const
 const versionChoices = [0, 1, 9] as const
@@ -12,10 +13,12 @@ const suspectChoices = [true, false] as const
 
 function allFilters(exclude: Filter['exclude']): readonly Filter[] {
   return queueChoices.flatMap((queues) =>
-    onlyChoices.flatMap((only) =>
-      exceptChoices.flatMap((except) =>
-        versionChoices.flatMap((maxVersion) =>
-          suspectChoices.map((suspects) => ({ queues, only, except, exclude, maxVersion, suspects })),
+    exceptQueueChoices.flatMap((exceptQueues) =>
+      onlyChoices.flatMap((only) =>
+        exceptChoices.flatMap((except) =>
+          versionChoices.flatMap((maxVersion) =>
+            suspectChoices.map((suspects) => ({ queues, exceptQueues, only, except, exclude, maxVersion, suspects })),
+          ),
         ),
       ),
     ),

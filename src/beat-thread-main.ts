@@ -6,6 +6,7 @@ import type { BeatState, Watched } from './core/beat.ts'
 import { sharedNow, type ThreadAnswer, type ThreadNews, type ThreadOrder } from './core/beat-thread.ts'
 import { systemClock } from './core/clock.ts'
 import { isKhepriError } from './core/errors.ts'
+import { OpeningGate } from './core/opening-gate.ts'
 import type { AttemptRecord, Settlement, Store } from './core/store/store.ts'
 import { describeError } from './core/text.ts'
 import { Wake } from './core/wake.ts'
@@ -24,6 +25,7 @@ class BeatThread {
   readonly #order: ThreadOrder
   readonly #port: MessagePort
   readonly #board: WatchBoard
+  readonly #gate: OpeningGate
   readonly #wake = new Wake(systemClock)
   #store: Store | null = null
   #state: BeatState
@@ -38,6 +40,7 @@ class BeatThread {
     this.#port = port
     this.#state = order.state
     this.#board = new WatchBoard(order.board)
+    this.#gate = new OpeningGate(order.gate)
     port.on('message', (news: ThreadNews) => this.#hear(news))
   }
 
@@ -84,8 +87,15 @@ class BeatThread {
 
   async #open(): Promise<Store> {
     const { database, options } = this.#order
-    this.#store ??= await openStore(database, { ...options, clock: undefined, random: Math.random })
-    return this.#store
+    if (this.#store) return this.#store
+    // Barred: this thread is about to be ended, and only has to wait for it.
+    if (!this.#gate.begin()) return new Promise(() => {})
+    try {
+      this.#store = await openStore(database, { ...options, clock: undefined, random: Math.random })
+      return this.#store
+    } finally {
+      this.#gate.done()
+    }
   }
 
   async #lookAtBoard(): Promise<void> {

@@ -206,8 +206,9 @@ export class Attempt {
   }
 
   async #proceed(): Promise<void> {
+    const unreadable = this.#read()
     if (this.#controller.signal.aborted) return this.#end(this.#notStarted())
-    const refusal = await this.#prepare()
+    const refusal = unreadable ?? (await this.#prepare())
     if (refusal) return this.#end(refusal)
     if (this.#controller.signal.aborted) return this.#end(this.#notStarted())
     await this.#perform()
@@ -219,17 +220,22 @@ export class Attempt {
     return reason instanceof Cancelled ? { kind: 'cancelled', error: reason } : { kind: 'interrupted' }
   }
 
-  async #prepare(): Promise<Outcome | null> {
+  /** Also of a job that goes back unstarted: the terms that people are told are its own. */
+  #read(): Outcome | null {
     const { job, envelope } = this.reservation
     try {
       requireSize(envelope, this.#setting.maxPayloadBytes)
       this.#envelope = decodeEnvelope(envelope, job)
+      return null
     } catch (error) {
       return { kind: 'refused', reason: 'poison', error }
     }
+  }
+
+  async #prepare(): Promise<Outcome | null> {
     // Before the module is imported: that may be what kills its workers.
-    const killed = killedBy(this.reservation, this.#envelope.maxCrashes)
-    const registered = this.#setting.registry.get(job)
+    const killed = killedBy(this.reservation, (this.#envelope as OpenEnvelope).maxCrashes)
+    const registered = this.#setting.registry.get(this.reservation.job)
     return registered && killed ? { kind: 'refused', reason: 'crashes', error: killed } : this.#load(registered)
   }
 

@@ -4,6 +4,7 @@ import { type Beating, type BeatOptions, type BeatState, LoopBeating, type Start
 import type { SharedDatabase } from './database-url.ts'
 import { defaults } from './defaults.ts'
 import { KhepriError } from './errors.ts'
+import { OpeningGate } from './opening-gate.ts'
 import { packageRoot } from './package.ts'
 import type { StoreOptions } from './store/options.ts'
 import type { JobId } from './store/store.ts'
@@ -17,6 +18,7 @@ export interface ThreadOrder {
   readonly graceMs: number
   readonly worker: string
   readonly board: SharedArrayBuffer
+  readonly gate: SharedArrayBuffer
   readonly state: BeatState
   /** Ends the process when jobs have passed their timeout and grace while the event loop was blocked. */
   readonly endsProcess: boolean
@@ -58,10 +60,9 @@ class ThreadBeating implements Beating {
   readonly #loop: LoopBeating
   readonly #ticking: NodeJS.Timeout
   #thread: Thread | null = null
+  #gate = new OpeningGate()
   #told: BeatState | null = null
   #heardAt = Number.NEGATIVE_INFINITY
-  /** The thread has been heard of at all. */
-  #isUp = false
   #isStopped = false
 
   constructor(options: BeatOptions, setting: ThreadSetting, board: WatchBoard) {
@@ -99,6 +100,7 @@ class ThreadBeating implements Beating {
   #start(): void {
     const { database, options, worker, endsProcess } = this.#setting
     this.#told = this.#options.state()
+    this.#gate = new OpeningGate()
     const order: ThreadOrder = {
       database,
       options,
@@ -107,6 +109,7 @@ class ThreadBeating implements Beating {
       everyMs: this.#options.everyMs,
       graceMs: defaults.graceMs,
       board: this.#board.memory,
+      gate: this.#gate.memory,
       state: this.#told,
     }
     const thread = new Thread(threadFile(), { workerData: order, stdin: false, execArgv: [], env: process.env })
@@ -120,13 +123,11 @@ class ThreadBeating implements Beating {
   /** A thread that has died is started again when the next job begins; until then the event loop beats. */
   #onExit(thread: Thread): void {
     if (this.#thread === thread) this.#thread = null
-    this.#isUp = false
     this.#heardAt = Number.NEGATIVE_INFINITY
   }
 
   #hear(answer: ThreadAnswer): void {
     const { heard, clock } = this.#options
-    this.#isUp = true
     if (answer.kind === 'trouble') heard({ error: asTrouble(answer.code, answer.message) })
     else if (answer.kind === 'blocked') this.#setting.onBlocked(answer.jobs)
     else if (answer.kind === 'beat') {
@@ -151,7 +152,7 @@ class ThreadBeating implements Beating {
     thread.ref()
     thread.postMessage({ kind: 'stop' } satisfies ThreadNews)
     // One that is still coming up has nothing to end, and a short life of the worker is not to wait for it.
-    if (!this.#isUp) void thread.terminate()
+    if (this.#gate.bar()) void thread.terminate()
     // A connection that hangs must not hold up the end.
     const deadline = setTimeout(() => void thread.terminate(), 2_000)
     await ended

@@ -205,7 +205,7 @@ it.each(['drain', 'quiet'] as const)(
     const worker = await shop.work({ maxJobs: 1 }, store)
     const answer = Promise.withResolvers<void>()
     store.holdAnswer = () => answer.promise
-    const id = await shop.add('note')
+    const id = await shop.add('note', { tries: 7 })
     await shop.clock.advance(1_000)
     expect(shop.state.jobs.get(id)?.worker).not.toBeNull()
     worker[stop]()
@@ -217,7 +217,7 @@ it.each(['drain', 'quiet'] as const)(
       crashes: 0,
       availableAt: expect.any(Number),
     })
-    expect(shop.all('job.released')).toMatchObject([{ id, why: 'interrupted', delayMs: null }])
+    expect(shop.all('job.released')).toMatchObject([{ id, tries: 7, why: 'interrupted', delayMs: null }])
     expect(shop.all('job.started')).toEqual([])
     expect(await shop.drain(worker)).toMatchObject({ reason: 'asked', released: 1, abandoned: 0 })
   },

@@ -7,7 +7,7 @@ import { type DurationInput, formatDuration } from './duration.ts'
 import { decodeEnvelope, type OpenEnvelope, Poison } from './envelope.ts'
 import { isKhepriError } from './errors.ts'
 import type { EventBus, JobFacts } from './events.ts'
-import type { Handler } from './handler.ts'
+import type { Checked, Handler } from './handler.ts'
 import { type JobContext, release, releaseOf } from './job.ts'
 import type { Outcome } from './policy.ts'
 import type { RegisteredJob, Registry } from './registry.ts'
@@ -27,6 +27,8 @@ export interface AttemptSetting {
   readonly maxPayloadBytes: number
   /** Aborts when the worker waits for nothing any more, failed() hooks included. */
   readonly gaveUp: AbortSignal
+  /** It is clear how an attempt ends; its handler may still run. */
+  readonly onDecided: (attempt: Attempt, outcome: Outcome) => void
   /** The handler ignored its signal past the grace. */
   readonly onStuck: () => void
   /** An attempt that is bound in time begins; the result is called when it ends. */
@@ -58,25 +60,25 @@ export class LeaseLost extends Error {
   override readonly name = 'LeaseLost'
 }
 
+type MaybePromise<T> = T | Promise<T>
+
 const current = new AsyncLocalStorage<Attempt>()
 
 /**
  * One run of one job: reads the envelope, finds the handler, checks the payload, runs it under its timeout.
  *
- * Two moments are told apart: `outcome`, when it is clear how the attempt ended, and the end of `run()`, when user code
+ * Two moments are told apart: `onDecided`, when it is clear how the attempt ended, and the end of `run()`, when user code
  * has really come back. A handler that ignores its signal past the grace is stuck: its outcome is decided, its slot is
  * not free.
  */
 export class Attempt {
   readonly reservation: Reservation
-  readonly outcome: Promise<Outcome>
   /** Wall clock, epoch milliseconds. */
   readonly startedAt: number
   readonly #setting: AttemptSetting
   readonly #controller = new AbortController()
   readonly #startedMonotonic: number
-  #decide!: (outcome: Outcome) => void
-  #isDecided = false
+  #outcome: Outcome | null = null
   #hasReturned = false
   #isStuck = false
   #endedMonotonic: number | null = null
@@ -92,9 +94,6 @@ export class Attempt {
     this.#setting = setting
     this.startedAt = setting.clock.now()
     this.#startedMonotonic = setting.clock.monotonic()
-    this.outcome = new Promise((resolve) => {
-      this.#decide = resolve
-    })
   }
 
   /** The attempt whose asynchronous context is running now. */
@@ -125,7 +124,12 @@ export class Attempt {
 
   /** How long it has run, or ran, in milliseconds. */
   get ms(): number {
-    return Math.round((this.#endedMonotonic ?? this.#setting.clock.monotonic()) - this.#startedMonotonic)
+    return Math.round(this.elapsedMs)
+  }
+
+  /** The same, with its fractions. */
+  get elapsedMs(): number {
+    return (this.#endedMonotonic ?? this.#setting.clock.monotonic()) - this.#startedMonotonic
   }
 
   /** From the moment it was due to the start of this run. */
@@ -135,7 +139,17 @@ export class Attempt {
 
   /** It is clear how it ended, whether or not its handler has come back. */
   get isDecided(): boolean {
-    return this.#isDecided
+    return this.#outcome !== null
+  }
+
+  /** How it ended; null while that is not clear. */
+  get outcome(): Outcome | null {
+    return this.#outcome
+  }
+
+  /** No code of the handler's own call is running any more. */
+  get hasReturned(): boolean {
+    return this.#hasReturned
   }
 
   /** Its handler has ignored the signal past the grace and still runs. */
@@ -145,13 +159,13 @@ export class Attempt {
 
   /** Aborts the signal because the worker stops; after the grace the job is given back although its handler runs. */
   interrupt(): void {
-    if (!this.#isDecided) this.#abort(new Interrupted('the worker is stopping'), { kind: 'interrupted' })
+    if (!this.isDecided) this.#abort(new Interrupted('the worker is stopping'), { kind: 'interrupted' })
   }
 
   /** Aborts the signal because somebody cancelled the job. A handler that returns all the same has done it. */
   cancel(): void {
     const error = new Cancelled('the job was cancelled')
-    if (!this.#isDecided) this.#abort(error, { kind: 'cancelled', error })
+    if (!this.isDecided) this.#abort(error, { kind: 'cancelled', error })
   }
 
   /** Aborts the signal because the job may run elsewhere; nothing of this attempt is written. */
@@ -168,7 +182,7 @@ export class Attempt {
 
   /** Charges an error that a timer or promise of the handler's own threw. False: the attempt had ended before. */
   charge(error: unknown): boolean {
-    if (this.#isDecided) return false
+    if (this.isDecided) return false
     const outcome: Outcome = { kind: 'threw', error }
     this.#end(outcome)
     this.#abort(error, outcome)
@@ -180,10 +194,7 @@ export class Attempt {
     try {
       await this.#proceed()
     } catch (error) {
-      this.#end({ kind: 'threw', error })
-    } finally {
-      this.#hasReturned = true
-      this.#graceTimer?.cancel()
+      this.#finish({ kind: 'threw', error })
     }
   }
 
@@ -205,12 +216,14 @@ export class Attempt {
     if (!refusal) await this.#handler?.failed?.(error, context, this.#payload)
   }
 
+  /** Waits only for what takes time: most jobs have their module imported, and no schema. */
   async #proceed(): Promise<void> {
     const unreadable = this.#read()
-    if (this.#controller.signal.aborted) return this.#end(this.#notStarted())
-    const refusal = unreadable ?? (await this.#prepare())
-    if (refusal) return this.#end(refusal)
-    if (this.#controller.signal.aborted) return this.#end(this.#notStarted())
+    if (this.#controller.signal.aborted) return this.#finish(this.#notStarted())
+    const prepared = unreadable ?? this.#prepare()
+    const refusal = prepared instanceof Promise ? await prepared : prepared
+    if (refusal) return this.#finish(refusal)
+    if (this.#controller.signal.aborted) return this.#finish(this.#notStarted())
     await this.#perform()
   }
 
@@ -232,28 +245,42 @@ export class Attempt {
     }
   }
 
-  async #prepare(): Promise<Outcome | null> {
+  #prepare(): MaybePromise<Outcome | null> {
     // Before the module is imported: that may be what kills its workers.
     const killed = killedBy(this.reservation, (this.#envelope as OpenEnvelope).maxCrashes)
     const registered = this.#setting.registry.get(this.reservation.job)
     return registered && killed ? { kind: 'refused', reason: 'crashes', error: killed } : this.#load(registered)
   }
 
-  /** Imports the module and checks the payload. */
-  async #load(registered: RegisteredJob | undefined): Promise<Outcome | null> {
+  /** Finds the handler and checks the payload. */
+  #load(registered: RegisteredJob | undefined): MaybePromise<Outcome | null> {
     if (!registered)
       return {
         kind: 'refused',
         reason: 'unknown',
         error: new UnknownJob(`no handler is registered for ${JSON.stringify(this.reservation.job)}`),
       }
+    return registered.ready ? this.#check(registered.ready) : this.#import(registered)
+  }
+
+  async #import(registered: RegisteredJob): Promise<Outcome | null> {
     let handler: Handler
     try {
       handler = await registered.handler()
     } catch (error) {
       return { kind: 'unloadable', source: registered.source, message: brokenMessage(registered.source, error) }
     }
-    const checked = await handler.check(this.#envelope?.payload)
+    return this.#check(handler)
+  }
+
+  #check(handler: Handler): MaybePromise<Outcome | null> {
+    const checked = handler.check(this.#envelope?.payload)
+    return checked instanceof Promise
+      ? checked.then((verdict) => this.#accept(handler, verdict))
+      : this.#accept(handler, checked)
+  }
+
+  #accept(handler: Handler, checked: Checked): Outcome | null {
     if (!checked.ok)
       return {
         kind: 'refused',
@@ -271,12 +298,14 @@ export class Attempt {
     const context = new Context(this, envelope, this.#controller.signal, this.#setting.events)
     if (timeoutMs !== null) this.#bind(timeoutMs)
     this.#setting.events.emit('job.started', { ...this.facts, waitMs: this.waitMs })
+    let outcome: Outcome
     try {
       await current.run(this, () => (this.#handler as Handler).run(this.#payload, context))
-      this.#end(this.#timeoutOutcome() ?? { kind: 'done' })
+      outcome = { kind: 'done' }
     } catch (error) {
-      this.#end(this.#timeoutOutcome() ?? this.#outcomeOf(error))
+      outcome = this.#outcomeOf(error)
     }
+    this.#finish(this.#timeoutOutcome() ?? outcome)
   }
 
   #outcomeOf(error: unknown): Outcome {
@@ -318,13 +347,20 @@ export class Attempt {
     this.#setting.onStuck()
   }
 
+  /** No code of the handler's own call runs any more, and this is how it ended, unless that was clear before. */
+  #finish(outcome: Outcome): void {
+    this.#hasReturned = true
+    this.#graceTimer?.cancel()
+    this.#end(outcome)
+  }
+
   #end(outcome: Outcome): void {
-    if (this.#isDecided) return
-    this.#isDecided = true
+    if (this.#outcome !== null) return
+    this.#outcome = outcome
     this.#endedMonotonic = this.#setting.clock.monotonic()
     this.#timer?.cancel()
     this.#unbind?.()
-    this.#decide(outcome)
+    this.#setting.onDecided(this, outcome)
   }
 
   async #bounded(call: Promise<void>, boundMs: number, controller: AbortController): Promise<void> {

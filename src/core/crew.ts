@@ -1,8 +1,11 @@
 import { Attempt, type AttemptSetting } from './attempt.ts'
 import type { EventBus } from './events.ts'
 import type { Outcome } from './policy.ts'
-import type { JobId, Reservation } from './store/store.ts'
+import type { Held, JobId, Reservation } from './store/store.ts'
 import { describeError } from './text.ts'
+
+/** A job whose maxCrashes is 0. Text of the same look inside a payload only costs it a place among the prefetched. */
+const isDeadly = /"maxCrashes"\s*:\s*0\b/
 
 /** What a crew tells its worker. */
 export interface CrewOwner {
@@ -21,12 +24,11 @@ export class Crew {
   readonly #owner: CrewOwner
   /** Jobs whose handlers have not returned; a stuck one stays here after it was settled. */
   readonly #running = new Map<JobId, Attempt>()
-  /** Attempts whose outcome has not been judged: decided and judged are a microtask apart. */
-  readonly #unjudged = new Set<Attempt>()
+  #undecided = 0
   readonly #hooks = new Set<Promise<void>>()
 
-  constructor(setting: AttemptSetting, owner: CrewOwner) {
-    this.#setting = setting
+  constructor(setting: Omit<AttemptSetting, 'onDecided'>, owner: CrewOwner) {
+    this.#setting = { ...setting, onDecided: (attempt, outcome) => this.#onDecided(attempt, outcome) }
     this.#events = setting.events
     this.#owner = owner
   }
@@ -43,7 +45,7 @@ export class Crew {
 
   /** Jobs of which nobody knows yet how they end. */
   get undecided(): number {
-    return this.#unjudged.size
+    return this.#undecided
   }
 
   /** failed() hooks that have not returned. */
@@ -76,20 +78,26 @@ export class Crew {
     return [...this.#running.values()].filter((attempt) => !attempt.isDecided && attempt.ms >= ms)
   }
 
-  /** isUnwanted: told to stop while the answer was under way, so the job goes back before it starts. */
-  begin(reservation: Reservation, isUnwanted: boolean): void {
+  /** Tells whether a job may be held before there is a slot for it: a death while it runs must find its start written. */
+  mayWait({ envelope }: Reservation): boolean {
+    return !isDeadly.test(envelope)
+  }
+
+  begin(reservation: Reservation): Attempt {
     const attempt = new Attempt(reservation, this.#setting)
     this.#running.set(reservation.id, attempt)
-    this.#unjudged.add(attempt)
-    void attempt.outcome.then((outcome) => {
-      this.#unjudged.delete(attempt)
-      this.#owner.judge(attempt, outcome)
-    })
-    if (isUnwanted) attempt.interrupt()
-    void attempt.run().then(() => {
-      this.#running.delete(reservation.id)
-      this.#owner.freed()
-    })
+    this.#undecided++
+    // Most are over when it is clear how they ended; this is for those that were given up before.
+    void attempt.run().then(() => this.#free(attempt))
+    return attempt
+  }
+
+  /** The store refused what it was told of these: those that run here and are not settled abort, and nothing is written. */
+  lost(refused: readonly Held[]): void {
+    for (const { id, fence } of refused) {
+      const attempt = this.#running.get(id)
+      if (attempt && !attempt.isDecided && attempt.reservation.fence === fence) attempt.lose()
+    }
   }
 
   interrupt(): void {
@@ -119,6 +127,16 @@ export class Crew {
         this.#owner.hookEnded()
       })
     this.#hooks.add(hook)
+  }
+
+  #onDecided(attempt: Attempt, outcome: Outcome): void {
+    this.#undecided--
+    this.#owner.judge(attempt, outcome)
+    if (attempt.hasReturned) this.#free(attempt)
+  }
+
+  #free({ reservation: { id } }: Attempt): void {
+    if (this.#running.delete(id)) this.#owner.freed()
   }
 
   #ids(wanted: (attempt: Attempt) => boolean): readonly JobId[] {

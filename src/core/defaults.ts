@@ -36,6 +36,16 @@ export const defaults = Object.freeze({
   envelopeRoomBytes: 64 * 1024,
   /** Levels of arrays and objects in a payload: JSON.stringify and recursive validators fail far above it. */
   maxDepth: 1_000,
+  /** Held unstarted by one worker: where the cost of a round trip no longer shows (bench/). */
+  mostPrefetched: 400,
+  /** A worker holds what its slots start within so long, */
+  prefetchWindowMs: 25,
+  /** and gives back what it has not started after so long. */
+  prefetchPatienceMs: 50,
+  /** Results wait so long for company, unless a slot would idle. */
+  settleWithinMs: 5,
+  /** So many results are company enough. */
+  mostSettled: 400,
   /** Envelopes in one reservation: bounds the memory of a worker. */
   maxReservedBytes: 16 * 1024 * 1024,
   /** How long the command line waits for a locked or silent database. */

@@ -22,7 +22,7 @@ export interface HandlerSource {
 }
 
 /** The verdict of a job's schema: what the handler gets, or what is wrong. */
-type Checked =
+export type Checked =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly issues: readonly string[] }
 

@@ -21,6 +21,10 @@ export class Outbox {
     return this.#waiting.length === 0
   }
 
+  get size(): number {
+    return this.#waiting.length
+  }
+
   get contents(): readonly Finished[] {
     return this.#waiting
   }

@@ -23,6 +23,8 @@ export interface RegisteredJob {
   terms(): Promise<Terms>
   /** False where the handler must not be imported for the sake of a schema: the entry has stated its terms. */
   readonly mayHaveSchema: boolean
+  /** The handler once it was imported. */
+  readonly ready: Handler | null
   /** The handler, imported at the first call. Throws MODULE_BROKEN, at each call. */
   handler(): Promise<Handler>
 }
@@ -90,6 +92,7 @@ class Registration implements RegisteredJob {
   readonly #found: Found
   readonly #root: string
   #handler: Promise<Handler> | undefined
+  #ready: Handler | null = null
 
   constructor(name: string, found: Found, root: string) {
     this.name = name
@@ -97,6 +100,10 @@ class Registration implements RegisteredJob {
     this.origin = found.origin
     this.#found = found
     this.#root = root
+  }
+
+  get ready(): Handler | null {
+    return this.#ready
   }
 
   get mayHaveSchema(): boolean {
@@ -119,7 +126,8 @@ class Registration implements RegisteredJob {
   async #load(): Promise<Handler> {
     const handler = handlerOf(await this.#found.load(), this.source, this.#root)
     const { terms } = this.#found
-    return terms === null ? handler : { ...handler, terms: { ...handler.terms, ...terms } }
+    this.#ready = terms === null ? handler : { ...handler, terms: { ...handler.terms, ...terms } }
+    return this.#ready
   }
 }
 

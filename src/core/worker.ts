@@ -12,14 +12,33 @@ import { Membership } from './membership.ts'
 import { Outbox } from './outbox.ts'
 import { Pace } from './pace.ts'
 import { callsFailedHook, decide, type Outcome } from './policy.ts'
+import { Prefetch } from './prefetch.ts'
 import { type QueueRoom, queueRoom } from './queue-limits.ts'
 import { announce, type Finished, settlementOf } from './settlement.ts'
-import type { Exchanged, Filter, Look, Recovery, Round, Sight, Wish, WorkerId, WorkerProfile } from './store/store.ts'
+import type {
+  Exchanged,
+  Filter,
+  Look,
+  Recovery,
+  Reservation,
+  Round,
+  Sight,
+  Wish,
+  WorkerId,
+  WorkerProfile,
+} from './store/store.ts'
 import { describeError } from './text.ts'
 import { Wake } from './wake.ts'
 import type { WorkCounts, WorkerParts, WorkHandle, WorkOptions } from './work.ts'
 
 const none: readonly never[] = []
+
+/** What a round tells the store. */
+interface Told {
+  readonly offered: readonly Finished[]
+  readonly started: readonly Attempt[]
+  readonly returns: ReturnType<Prefetch['takeReturns']>
+}
 
 /**
  * Reserves jobs, runs them, settles them.
@@ -41,6 +60,14 @@ export class Worker implements WorkHandle {
   readonly #batches: Batches
   readonly #pace: Pace
   readonly #wake: Wake
+  readonly #prefetch: Prefetch
+  /** Attempts that began out of the prefetched ones: the store has not been told yet. */
+  readonly #unmarked = new Set<Attempt>()
+  /** Rounds under way, and what they ask for. */
+  #flights = 0
+  #asked = 0
+  /** The oldest result, or start, that waits to be told; by the monotonic clock. */
+  #untoldSince: number | null = null
   readonly #startedAt: number
   /** Aborts when the drain begins, to cut a pause short. */
   readonly #draining = new AbortController()
@@ -80,6 +107,7 @@ export class Worker implements WorkHandle {
     this.#wake = new Wake(clock)
     this.#pace = new Pace(clock, options.sleepMs)
     this.#batches = new Batches(clock, options.retryAfterMs)
+    this.#prefetch = new Prefetch(clock, options.concurrency, this.#mostPrefetched)
     this.#membership = this.#newMembership()
     this.#control = this.#newControl()
     this.#suspectPatienceMs = this.#drawPatience()
@@ -135,6 +163,7 @@ export class Worker implements WorkHandle {
 
   quiet(): void {
     if (this.#drainReason === null) this.#isQuiet = true
+    this.#wake.ring()
   }
 
   resume(): void {
@@ -189,33 +218,120 @@ export class Worker implements WorkHandle {
 
   async #step(): Promise<void> {
     if (this.#fatal) throw this.#fatal.error
-    const reserve = this.#nextWish()
-    if (reserve || !this.#outbox.isEmpty || this.#owesRound) await this.#exchange(reserve)
+    this.#tidy()
+    if (this.#isTimeToSend) this.#send()
     else await this.#wake.wait(this.#idleMs)
+  }
+
+  /** Starts what waits for a free slot, and gives back what has waited for too long or may not start any more. */
+  #tidy(): void {
+    if (this.#mayStart) this.#startPrefetched()
+    if (this.#mayStart) this.#prefetch.giveBackStale()
+    else this.#prefetch.giveBackAll()
+  }
+
+  get #mayStart(): boolean {
+    return !this.#isStopping && !this.#makesRoom && this.#membership.isGood && this.#outages === 0
+  }
+
+  #startPrefetched(): void {
+    while (this.#slots > 0) {
+      const next = this.#prefetch.next()
+      if (next === undefined) return
+      this.#unmarked.add(this.#begin(next))
+      this.#untoldSince ??= this.#clock.monotonic()
+    }
+  }
+
+  /** One round, begun now and not waited for. */
+  #send(): void {
+    const reserve = this.#nextWish()
+    this.#flights++
+    this.#asked += reserve?.limit ?? 0
+    void this.#exchange(reserve)
+      .catch((error: unknown) => this.#stopWith(error))
+      .finally(() => {
+        this.#flights--
+        this.#asked -= reserve?.limit ?? 0
+        this.#wake.ring()
+      })
+  }
+
+  get #isTimeToSend(): boolean {
+    if (!this.#maySend) return false
+    if (this.#owesRound && this.#flights === 0) return true
+    return this.#canReserve || this.#untoldForMs >= this.#patienceMs
+  }
+
+  /** In an outage one round at a time finds out whether it is over. */
+  get #maySend(): boolean {
+    return this.#flights < (this.#outages > 0 ? 1 : (this.#parts.store.flights ?? 1))
+  }
+
+  /** A slot idles, or soon will, and it is time to look. */
+  get #canReserve(): boolean {
+    if (this.#free > 0) return this.#pace.waitMs <= 0 || !this.#outbox.isEmpty
+    return this.#prefetchRoom > 0 && this.#prefetch.isLow && this.#pace.waitMs <= 0
   }
 
   /** What to reserve now; null where no slot is free, or it is not time to look again. */
   #nextWish(): Wish | null {
-    const limit = this.#free
-    if (limit <= 0) return null
-    // With a result to write the look costs nothing more; otherwise it waits for its time.
-    if (this.#outbox.isEmpty && this.#pace.waitMs > 0) return null
-    return { ...this.#filter, limit, started: limit, maxBytes: defaults.maxReservedBytes, batch: this.#batches.next() }
+    if (!this.#canReserve) return null
+    const started = this.#free
+    const limit = Math.max(started, this.#prefetchRoom)
+    return { ...this.#filter, limit, started, maxBytes: defaults.maxReservedBytes, batch: this.#batches.next() }
   }
 
   /** Slots to fill now. */
   get #free(): number {
-    if (this.#isStopping || !this.#membership.isGood || this.#crew.runsSuspect) return 0
-    if (this.#makesRoom && this.#crew.size > 0) return 0
-    if (this.#outages > 0 && !this.#outbox.isEmpty) return 0
-    const slots = this.options.concurrency - this.#crew.size - this.#resting
-    const allowed = this.options.once ? 1 : (this.options.maxJobs ?? Number.POSITIVE_INFINITY)
-    return Math.min(slots, allowed - this.#taken, this.#room.most)
+    if (!this.#mayReserve) return 0
+    if (this.#makesRoom && (this.#crew.size > 0 || this.#asked > 0)) return 0
+    return Math.max(0, Math.min(this.#slots - this.#asked, this.#allowed, this.#room.most))
+  }
+
+  /** How many jobs may be reserved for slots that are not free yet. */
+  get #prefetchRoom(): number {
+    if (!this.#mayReserve || this.#makesRoom || this.#outages > 0) return 0
+    return Math.max(0, this.#prefetch.room - this.#asked)
+  }
+
+  get #mayReserve(): boolean {
+    if (this.#isStopping || !this.#membership.isGood || this.#crew.runsSuspect) return false
+    return this.#outages === 0 || this.#outbox.isEmpty
+  }
+
+  /** Slots in which nothing runs. */
+  get #slots(): number {
+    return this.options.concurrency - this.#crew.size - this.#resting
   }
 
   get #room(): QueueRoom {
     const { queueLimits, queues } = this.options
     return queueRoom(queueLimits, queues, (queue) => this.#crew.sizeOf(queue))
+  }
+
+  /** Jobs that this worker may still take in its life. */
+  get #allowed(): number {
+    const allowed = this.options.once ? 1 : (this.options.maxJobs ?? Number.POSITIVE_INFINITY)
+    return allowed - this.#taken - this.#asked
+  }
+
+  /** Who counts its jobs, rests between them, or has queues with limits of their own takes none in advance. */
+  get #mostPrefetched(): number {
+    const { once, maxJobs, restMs, queueLimits, concurrency } = this.options
+    const isCounted = once || maxJobs !== null || restMs > 0 || queueLimits.size > 0
+    return isCounted ? concurrency : defaults.mostPrefetched
+  }
+
+  get #untoldForMs(): number {
+    if (this.#outbox.isEmpty && this.#unmarked.size === 0 && !this.#prefetch.hasReturns) return Number.NEGATIVE_INFINITY
+    return this.#untoldSince === null ? Number.POSITIVE_INFINITY : this.#clock.monotonic() - this.#untoldSince
+  }
+
+  /** Results wait for company while other jobs run here; nobody waits at the end, and nothing that goes back does. */
+  get #patienceMs(): number {
+    if (this.#prefetch.hasReturns || this.#isStopping || this.#outbox.size >= defaults.mostSettled) return 0
+    return this.#prefetch.size > 0 || this.#unmarked.size > 0 ? defaults.settleWithinMs : 0
   }
 
   get #isStopping(): boolean {
@@ -232,28 +348,44 @@ export class Worker implements WorkHandle {
       except: this.#broken.size === 0 ? except : [...except, ...this.#broken],
       exclude: this.#crew.excluded,
       maxVersion: envelopeVersion,
-      suspects: this.#crew.size === 0,
+      suspects: this.#crew.size === 0 && this.#prefetch.size === 0 && this.#asked === 0,
     }
   }
 
   /** How long nothing needs to be done, unless somebody rings; null: until somebody does. */
   get #idleMs(): number | null {
-    if (this.#free > 0) return this.#pace.waitMs
+    const waits = [this.#lookInMs, this.#prefetch.staleInMs, this.#tellInMs].filter((ms) => ms !== null)
+    return waits.length === 0 ? null : Math.max(0, Math.min(...waits))
+  }
+
+  get #lookInMs(): number | null {
+    // Its end rings.
+    if (!this.#maySend) return null
+    if (this.#free > 0 || (this.#prefetchRoom > 0 && this.#prefetch.isLow)) return this.#pace.waitMs
     // Silence ends with a beat, which rings; a drain is watched over so that its patience can end.
     return this.#drainReason === null && this.#membership.isGood ? null : this.#membership.everyMs
   }
 
+  get #tellInMs(): number | null {
+    if (!this.#maySend || this.#untoldForMs < 0) return null
+    return this.#patienceMs - this.#untoldForMs
+  }
+
   async #exchange(reserve: Wish | null): Promise<void> {
     const offered = this.#outbox.take()
-    const settle = offered.map(({ settlement }) => settlement)
+    const started = this.#takeUnmarked()
+    const returns = this.#prefetch.takeReturns()
+    const settle = [...offered.map(({ settlement }) => settlement), ...returns]
+    this.#untoldSince = null
     const worker = this.#membership.id
-    const round: Round = { worker, settle, enqueue: none, disown: this.#batches.disowned, start: none, reserve }
+    const start = started.map(({ reservation: { id, fence } }) => ({ id, fence }))
+    const round: Round = { worker, settle, enqueue: none, disown: this.#batches.disowned, start, reserve }
     const sentAt = this.#clock.monotonic()
     let answer: Exchanged
     try {
       answer = await this.#parts.store.exchange(round)
     } catch (error) {
-      this.#takeBack(offered, round, error)
+      this.#takeBack({ offered, started, returns }, round, error)
       return this.#outage(error)
     }
     this.#outages = 0
@@ -262,13 +394,34 @@ export class Worker implements WorkHandle {
     this.#batches.freed(round.disown, sentAt)
     this.#conclude(offered, answer)
     // Declared dead meanwhile: what came under the old id is swept up by the next recovery.
-    if (worker !== this.#membership.id || !reserve) return
+    if (worker !== this.#membership.id) return
+    this.#crew.lost(answer.lost)
+    if (!reserve) return
     // The answer took longer than the lease. Only the store knows whether anybody has taken us for dead meanwhile.
     if (!this.#membership.isGood) await this.#membership.confirm()
     if (worker !== this.#membership.id || !this.#membership.isGood) return this.#leaveToOthers(reserve)
     if (this.#makesRoom && answer.reserved[0]?.suspect !== true) this.#closeRoom()
-    for (const reservation of answer.reserved) this.#begin(reservation)
+    this.#receive(answer.reserved, reserve)
     await this.#afterLook(reserve, answer.reserved.length)
+  }
+
+  /** What was reserved for a free slot begins; the rest waits for one, or goes back. */
+  #receive(reserved: readonly Reservation[], { started }: Wish): void {
+    // Told to stop while the answer was under way: what has not started goes back.
+    if (this.#isStopping) return this.#prefetch.refuse(reserved)
+    for (const reservation of reserved.slice(0, started)) this.#begin(reservation)
+    this.#prefetch.reserved()
+    const more = reserved.slice(started)
+    const lone = more.findIndex((reservation) => !this.#crew.mayWait(reservation))
+    this.#prefetch.add(lone === -1 ? more : more.slice(0, lone))
+    if (lone !== -1) this.#prefetch.refuse(more.slice(lone))
+  }
+
+  /** Attempts that run and whose start the store does not know; one that has ended is told with its result. */
+  #takeUnmarked(): readonly Attempt[] {
+    const started = [...this.#unmarked].filter((attempt) => !attempt.isDecided)
+    this.#unmarked.clear()
+    return started
   }
 
   /** The answer came after our lease had run out: others may hold by now, or have done, what it brings. */
@@ -278,11 +431,16 @@ export class Worker implements WorkHandle {
   }
 
   /** The round may have been written: its results may be refused as settled already, its reservation is disowned. */
-  #takeBack(offered: readonly Finished[], round: Round, error: unknown): void {
+  #takeBack({ offered, started, returns }: Told, round: Round, error: unknown): void {
     // Declared dead meanwhile: a refusal then means that the job is somebody else's.
     const isSame = round.worker === this.#membership.id
     const mayBeWritten = isSame && isKhepriError(error) && error.code === 'OUTCOME_UNKNOWN'
     this.#outbox.putBack(offered, mayBeWritten)
+    this.#untoldSince ??= this.#clock.monotonic()
+    if (isSame) {
+      for (const attempt of started) this.#unmarked.add(attempt)
+      this.#prefetch.putBack(returns)
+    }
     if (mayBeWritten && round.reserve) this.#batches.disown(round.reserve.batch)
   }
 
@@ -328,15 +486,13 @@ export class Worker implements WorkHandle {
     this.#events.emit('job.lost', { ...attempt.facts, ms: attempt.ms })
   }
 
-  #begin(reservation: Exchanged['reserved'][number]): void {
-    // Told to stop while the answer was under way: what has not started goes back.
-    const isUnwanted = this.#isStopping
-    this.#crew.begin(reservation, isUnwanted)
-    if (isUnwanted) return
+  #begin(reservation: Reservation): Attempt {
     this.#membership.jobBegins()
     this.#taken++
+    const attempt = this.#crew.begin(reservation)
     if (this.options.once) this.drain('once')
     else if (this.#taken === this.options.maxJobs) this.drain('max-jobs')
+    return attempt
   }
 
   #judge(attempt: Attempt, outcome: Outcome): void {
@@ -345,11 +501,15 @@ export class Worker implements WorkHandle {
     const verdict = decide(outcome, attempt, this.#parts.random())
     if (verdict.kind === 'drop') this.#reportLost(attempt)
     else this.#outbox.add({ attempt, verdict, settlement: settlementOf(attempt, verdict, this.worker, this.options) })
-    this.#wake.ring()
+    this.#untoldSince ??= this.#lastResultAt
+    this.#prefetch.ended(attempt.elapsedMs)
+    // Otherwise its slot is free in a moment, and that rings.
+    if (!attempt.hasReturned) this.#wake.ring()
   }
 
   #onFreed(): void {
     if (this.options.restMs > 0) this.#rest()
+    if (this.#mayStart) this.#startPrefetched()
     this.#wake.ring()
   }
 
@@ -396,14 +556,15 @@ export class Worker implements WorkHandle {
   }
 
   #stopIfEmpty(): void {
-    if (this.#crew.undecided > 0 || !this.#outbox.isEmpty) return
+    if (this.#crew.undecided > 0 || !this.#outbox.isEmpty || this.#prefetch.size > 0 || this.#flights > 1) return
     if (this.options.once) this.drain('once')
     else if (this.options.stopWhenEmpty) this.drain('empty')
   }
 
   get #isFinished(): boolean {
-    if (this.#drainReason === null || this.#crew.undecided > 0 || this.#crew.hooks > 0) return false
-    return this.#outbox.isEmpty || this.#hasGivenUpWriting
+    if (this.#drainReason === null || this.#flights > 0) return false
+    if (this.#crew.undecided > 0 || this.#crew.hooks > 0 || this.#prefetch.size > 0) return false
+    return (this.#outbox.isEmpty && !this.#prefetch.hasReturns) || this.#hasGivenUpWriting
   }
 
   /** A drain offers its last results for at least one lease; after that others may run these jobs anyway. */
@@ -519,6 +680,8 @@ export class Worker implements WorkHandle {
     this.#crew.lose()
     for (const { attempt } of this.#outbox.abandon()) this.#reportLost(attempt)
     this.#batches.forget()
+    this.#prefetch.forget()
+    this.#unmarked.clear()
   }
 
   #lookNow(): void {

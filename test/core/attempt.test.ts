@@ -43,6 +43,7 @@ async function anAttempt(
       maxPayloadBytes: 1024 * 1024,
       gaveUp: new AbortController().signal,
       onBound: () => () => {},
+      onDecided: () => {},
     },
     onStuck: () => stuck.push(attempt),
     ...setting,

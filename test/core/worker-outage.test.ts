@@ -6,8 +6,8 @@ import type { JobId } from '../../src/core/store/store.ts'
 import { type Fault, FaultyStore } from './support/faulty-store.ts'
 import { Gate, Workshop } from './support/workshop.ts'
 
-/** 24 jobs of three kinds, and what has become of them. */
-async function aDayOfWork() {
+/** 24 jobs of three kinds, each of which takes so long, and what has become of them. */
+async function aDayOfWork(takesMs = 0) {
   const runs = new Map<JobId, number>()
   const count = (id: JobId): number => {
     const run = (runs.get(id) ?? 0) + 1
@@ -15,14 +15,23 @@ async function aDayOfWork() {
     return run
   }
   const hooks: JobId[] = []
+  const pass = (): Promise<void> | void => {
+    if (takesMs > 0) return new Promise((resolve) => void shop.clock.after(takesMs, resolve))
+  }
   const shop = await Workshop.open({
-    good: (_, { id }) => count(id),
-    second: (_, { id }) => {
-      if (count(id) === 1) throw new Error('not yet')
+    good: async (_, { id }) => {
+      count(id)
+      await pass()
+    },
+    second: async (_, { id }) => {
+      const isFirst = count(id) === 1
+      await pass()
+      if (isFirst) throw new Error('not yet')
     },
     bad: {
-      handle: (_, { id }) => {
+      handle: async (_, { id }) => {
         count(id)
+        await pass()
         throw new Error('never')
       },
       failed: (_, { id }) => hooks.push(id),
@@ -54,10 +63,16 @@ function expectAllSettledOnce({ shop, runs, hooks }: Awaited<ReturnType<typeof a
 
 const faults = ['unreachable', 'unknown, not done', 'unknown, done'] as const
 
-it.each(faults.flatMap((fault) => Array.from({ length: 20 }, (_, index) => [index + 1, fault] as const)))(
-  'exchange %d breaking with "%s" loses no job, settles none twice, and is one outage',
-  async (broken, fault) => {
-    const day = await aDayOfWork()
+/** Jobs of 100 ms come one by one, and those that take no time in ever larger batches. */
+const places = [
+  ...Array.from({ length: 20 }, (_, index) => [index + 1, 100] as const),
+  ...Array.from({ length: 6 }, (_, index) => [index + 1, 0] as const),
+]
+
+it.each(faults.flatMap((fault) => places.map(([broken, takesMs]) => [broken, takesMs, fault] as const)))(
+  'exchange %d among jobs of %d ms breaking with "%s" loses no job, settles none twice, and is one outage',
+  async (broken, takesMs, fault) => {
+    const day = await aDayOfWork(takesMs)
     const { shop, store } = day
     store.exchangeFault = (number) => (number === broken ? fault : 'none')
     const report = await shop.workUntilEmpty({ concurrency: 2 }, { withinMs: 30_000, store })

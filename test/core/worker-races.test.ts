@@ -41,12 +41,17 @@ it('a look that was asked under an old id does not end the membership that has b
   await shop.drain(worker)
 })
 
+function boundTo(store: Store, key: keyof Store): unknown {
+  const member = store[key]
+  return typeof member === 'function' ? member.bind(store) : member
+}
+
 /** The second look is answered late, and with what was true for the row that it was asked about. */
 function heldLook(store: Store, answer: Promise<void>): Store {
   let looks = 0
   return new Proxy(store, {
     get: (target, key: keyof Store) => {
-      if (key !== 'look') return target[key].bind(target)
+      if (key !== 'look') return boundTo(target, key)
       return async (look: Parameters<Store['look']>[0]): Promise<Sight> => {
         if (++looks !== 2) return target.look(look)
         await answer

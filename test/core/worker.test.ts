@@ -46,11 +46,11 @@ it('jobs run by queue, then priority, then due time, then dispatch order', async
   expect(order).toEqual(['high 9', 'default -5', 'default due earlier', 'default 0', 'default 0 again'])
 })
 
-it('10 jobs one after another take 11 rounds: the one that settles a job reserves the next', async () => {
-  const shop = await Workshop.open({ note: () => {} })
-  for (let count = 0; count < 10; count++) await shop.add('note')
+it('10 jobs of 100 ms one after another take 11 rounds: the one that settles a job reserves the next', async () => {
+  const shop = await Workshop.open({ nap: () => new Promise<void>((resolve) => void shop.clock.after(100, resolve)) })
+  for (let count = 0; count < 10; count++) await shop.add('nap')
   const store = new FaultyStore(shop.store)
-  await shop.workUntilEmpty({}, { store })
+  await shop.workUntilEmpty({}, { withinMs: 1_000, store })
   expect(store.rounds).toHaveLength(11)
 })
 

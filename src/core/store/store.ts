@@ -229,6 +229,8 @@ export interface Recovery {
 }
 
 export interface Store {
+  /** How many exchanges of one worker may be under way at once and gain by it; 1 unless it says more. */
+  readonly flights?: number
   /** Writes new jobs durably, all or none; answers in the order given. */
   enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]>
   /** Settles what is finished, enqueues follow-ups, disowns, marks starts, and reserves: one transaction. */

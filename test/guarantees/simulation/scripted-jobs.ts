@@ -37,6 +37,7 @@ const registered = (name: string, handler: () => Promise<Handler>): RegisteredJo
   source: `./jobs/${name}.ts`,
   terms: async () => ({}),
   mayHaveSchema: false,
+  ready: null,
   handler,
 })
 

@@ -121,7 +121,11 @@ export interface Wish extends Filter {
   readonly maxBytes: number
   /** Written on each row, so that a reservation whose answer was lost can be found again. */
   readonly batch: number
-  /** The first so many go straight into a free slot and are marked as started. */
+  /**
+   * The first so many go straight into a free slot and are marked as started. A job that a worker held unstarted when it
+   * died comes as one of these or not at all, and nothing that stands behind it does: it may be what killed that worker
+   * before its start was written.
+   */
   readonly started: number
 }
 
@@ -240,7 +244,7 @@ export interface Store {
   /**
    * Declares workers dead, frees what dead ones hold and ends what was cancelled and is held by nobody, in bounded
    * batches; one bad row never stops the rest. Each death is judged once: a worker that held one started job died alone
-   * (crashes + 1); in company the started ones become suspects; one that was draining, or whose machine was started
+   * (crashes + 1); in company the started ones become suspects; those that were not started are never held unstarted again; one that was draining, or whose machine was started
    * anew, costs nothing. Only what it held when it was judged pays: what it takes later is freed at no cost.
    */
   recover(observation: Observation): Promise<Recovery>

@@ -6,7 +6,7 @@ export function selectFor(state: MemoryState, wish: Wish): LiveJob[] {
   const due = takeable(state, wish)
     .filter((job) => job.availableAt <= state.now())
     .sort(inRunOrder(wish))
-  return withinBytes(suspectsAlone(due).slice(0, wish.limit), wish.maxBytes)
+  return withinBytes(survivorsAtOnce(suspectsAlone(due), wish.started).slice(0, wish.limit), wish.maxBytes)
 }
 
 /** Every job, due or not, that a worker with this filter could take: the one condition of reserve, nextDue and look. */
@@ -45,6 +45,12 @@ function inRunOrder(filter: Filter): (a: LiveJob, b: LiveJob) => number {
 /** A suspect at the head comes alone; further back it is passed over. */
 function suspectsAlone(jobs: readonly LiveJob[]): readonly LiveJob[] {
   return jobs[0]?.suspect ? jobs.slice(0, 1) : jobs.filter((job) => !job.suspect)
+}
+
+/** A survivor comes to be started, or not at all; nor does what stands behind it. */
+function survivorsAtOnce(jobs: readonly LiveJob[], started: number): readonly LiveJob[] {
+  const first = jobs.findIndex((job, place) => job.survivor && place >= started)
+  return first === -1 ? jobs : jobs.slice(0, first)
 }
 
 function withinBytes(jobs: readonly LiveJob[], maxBytes: number): LiveJob[] {

@@ -34,6 +34,8 @@ export interface LiveJob {
   failures: number
   crashes: number
   suspect: boolean
+  /** A worker died that held it unstarted: it is not held in advance again. */
+  survivor: boolean
   /** When somebody cancelled it while it was held; null: nobody did. */
   cancelledAt: number | null
 }
@@ -56,8 +58,8 @@ export interface EndedRow extends Held {
 /** How a worker died, judged once. */
 export interface Death {
   readonly at: number
-  readonly verdict: 'alone' | 'company' | 'free'
-  /** What pays for it: the started jobs that it held at that moment, and under which fences. */
+  readonly verdict: 'alone' | 'company' | 'unstarted' | 'free'
+  /** What it held at that moment, and under which fences. */
   readonly blamed: ReadonlyMap<JobId, number>
 }
 
@@ -154,6 +156,7 @@ export const untouched = Object.freeze({
   failures: 0,
   crashes: 0,
   suspect: false,
+  survivor: false,
   cancelledAt: null,
 })
 

@@ -135,7 +135,7 @@ class MemoryStore implements Store {
   #release(job: LiveJob, delayMs: number | null): void {
     free(job)
     if (delayMs === null) return
-    job.suspect = false
+    job.suspect = job.survivor = false
     job.availableAt = this.#state.now() + delayMs
   }
 
@@ -232,9 +232,9 @@ class MemoryStore implements Store {
     const held = this.#state.heldBy(worker.id)
     const started = held.filter((job) => job.startedAt !== null)
     const at = this.#state.now()
-    if (isRebooted || worker.state === 'draining' || started.length === 0)
-      return { at, verdict: 'free', blamed: new Map() }
-    const blamed = new Map(started.map(({ id, fence }) => [id, fence]))
+    if (isRebooted || worker.state === 'draining') return { at, verdict: 'free', blamed: new Map() }
+    const blamed = new Map(held.map(({ id, fence }) => [id, fence]))
+    if (started.length === 0) return { at, verdict: 'unstarted', blamed }
     return { at, verdict: held.length === 1 ? 'alone' : 'company', blamed }
   }
 
@@ -243,9 +243,11 @@ class MemoryStore implements Store {
     if (death === null) return 0
     const held = this.#state.heldBy(id)
     for (const job of held) {
-      const pays = death.blamed.get(job.id) === job.fence
+      const wasThere = death.blamed.get(job.id) === job.fence
+      const pays = wasThere && job.startedAt !== null
       if (pays && death.verdict === 'alone') job.crashes += 1
       if (pays && death.verdict === 'company') job.suspect = true
+      if (wasThere && !pays) job.survivor = true
       job.fence += 1
       free(job)
     }

@@ -3,6 +3,7 @@ import type { JobId, Observation, WorkerId } from '../store.ts'
 import type { Row } from './connection.ts'
 import type { Call, Connections, Values } from './connections.ts'
 import { archive, free, now, type Relations, these } from './fragments.ts'
+import { survivor } from './reserving.ts'
 import { bigints, type Statement } from './statement.ts'
 
 /** How many jobs of dead workers, or cancelled ones, are moved in one transaction. */
@@ -40,10 +41,10 @@ export function judge(tables: Relations): string {
 counted as materialized (
   select d.id, d.state, d.rebooted, h.held, h.started, h.blamed from dying d, lateral (
     select count(*) as held, count(j.started_at) as started,
-      json_object_agg(j.id, j.fence) filter (where j.started_at is not null) as blamed
+      json_object_agg(j.id, j.fence) as blamed
     from ${jobs} j where j.worker = d.id) h)
 update ${workers} w set dead_at = ${now}, blamed = c.blamed::text,
-  verdict = case when c.state = 'draining' or c.rebooted or c.started = 0 then 'free'
+  verdict = case when c.state = 'draining' or c.rebooted then 'free' when c.started = 0 then 'unstarted'
     when c.held = 1 then 'alone' else 'company' end
 from counted c where w.id = c.id and w.dead_at is null returning w.id`
 }
@@ -62,14 +63,17 @@ select h.id from held h where h.id > :after::bigint order by h.id limit ${movedA
  */
 export function freeDead({ jobs, workers }: Relations): string {
   return `with doomed as materialized (
-  select h.id, w.verdict, coalesce((w.blamed::json ->> h.id::text)::bigint = h.fence, false) as blamed
+  select h.id, w.verdict, h.started_at is not null as started,
+    coalesce((w.blamed::json ->> h.id::text)::bigint = h.fence, false) as blamed
   from (select unnest(:ids::bigint[]) as id order by 1) a,
-  lateral (select j.id, j.fence, j.worker from ${jobs} j where j.id = a.id and exists (
+  lateral (select j.id, j.fence, j.worker, j.started_at from ${jobs} j where j.id = a.id and exists (
     select from ${workers} w where w.id = j.worker and w.dead_at is not null) for update skip locked) h
   join ${workers} w on w.id = h.worker)
 update ${jobs} j set ${free}, fence = j.fence + 1,
-  crashes = j.crashes + case when ${these('doomed', ` where p.blamed and p.verdict = 'alone'`)} then 1 else 0 end,
-  suspect = case when ${these('doomed', ` where p.blamed and p.verdict = 'company'`)} then 1 else j.suspect end
+  crashes = j.crashes + case when ${these('doomed', ` where p.blamed and p.started and p.verdict = 'alone'`)} then 1 else 0 end,
+  suspect = case when j.suspect = 1 or ${these('doomed', ` where p.blamed and p.started and p.verdict = 'company'`)} then 1
+    when ${these('doomed', ` where p.blamed and not p.started and p.verdict in ('company', 'unstarted')`)} then ${survivor}
+    else j.suspect end
 where ${these('doomed')} returning j.id`
 }
 

@@ -2,6 +2,9 @@ import { now, type Relations, these } from './fragments.ts'
 
 /** How the next jobs are found: the one condition of what a worker could take, and its two uses. */
 
+/** In the column `suspect`: a worker died that held the job unstarted, and it comes to be started or not at all. */
+export const survivor = 2
+
 /** How a wish names its queues. strict: one queue a group; merged: several; all: whatever queues there are. */
 export type Scope = 'strict' | 'merged' | 'all'
 
@@ -83,8 +86,8 @@ const columns = `j.id, j.priority, j.available_at, j.suspect, octet_length(j.env
 const inRunOrder = { columns, order: 'j.available_at, j.id', orderBeyond: 'j.priority, j.available_at, j.id' }
 
 /** A suspect at the head comes alone; everywhere else suspects are passed over. */
-const passable = 'j.suspect = 0'
-const passableOrHead = '(j.suspect = 0 or j.id = (select h.id from head h where h.suspect = 1))'
+const passable = 'j.suspect <> 1'
+const passableOrHead = '(j.suspect <> 1 or j.id = (select h.id from head h where h.suspect = 1))'
 
 /** Locks the first jobs in run order, cuts them to the limits, and takes them. */
 export function reservation({ jobs }: Relations, scope: Scope): string[] {
@@ -96,11 +99,14 @@ export function reservation({ jobs }: Relations, scope: Scope): string[] {
   order by l.grp, j.priority, j.available_at, j.id limit 1)`,
     ...(scope === 'strict' ? inOrder(jobs) : merged(jobs)),
     `chosen as materialized (
-  select r.id, r.place from (
-    select d.id, row_number() over inorder as place, sum(d.bytes) over inorder as total from locked d
-    where not exists (select from head h where h.suspect = 1) or d.suspect = 1
-    window inorder as (order by d.grp, d.priority, d.available_at, d.id)) r
-  where r.place = 1 or r.total <= :maxBytes::bigint)`,
+  select c.id, c.place from (
+    select r.*, sum(case when r.suspect = ${survivor} and r.place > :started::bigint then 1 else 0 end)
+      over (order by r.place) as left_out
+    from (
+      select d.id, d.suspect, row_number() over inorder as place, sum(d.bytes) over inorder as total from locked d
+      where not exists (select from head h where h.suspect = 1) or d.suspect = 1
+      window inorder as (order by d.grp, d.priority, d.available_at, d.id)) r) c
+  where (c.place = 1 or c.total <= :maxBytes::bigint) and c.left_out = 0)`,
     `taken as (update ${jobs} j set worker = :worker::bigint, batch = :batch::bigint, fence = j.fence + 1,
     started_at = case when ${these('chosen', ' where p.place <= :started::bigint')} then ${now} end
   where ${these('chosen')} returning j.*)`,

@@ -1,6 +1,6 @@
 import type { Filter, Reservation, Wish } from '../store.ts'
 import type { Connection } from './connection.ts'
-import { filterParameters, type Statements } from './statements.ts'
+import { filterParameters, type Statements, survivor } from './statements.ts'
 
 /** A job that could be reserved, as it was read: the fence it has now, the suspect flag as a number. */
 export type Candidate = Omit<Reservation, 'suspect'> & { readonly suspect: number }
@@ -38,7 +38,10 @@ export class Selection {
   candidates(wish: Wish): readonly Candidate[] {
     const taken = this.#haul(wish)
     if (taken.jobs[0]?.suspect === 1) return taken.jobs.slice(0, 1)
-    return taken.hasMetSuspect ? this.#haul({ ...wish, suspects: false }).jobs : taken.jobs
+    const jobs = taken.hasMetSuspect ? this.#haul({ ...wish, suspects: false }).jobs : taken.jobs
+    // A survivor comes to be started, or not at all; nor does what stands behind it.
+    const first = jobs.findIndex((job, place) => job.suspect === survivor && place >= wish.started)
+    return first === -1 ? jobs : jobs.slice(0, first)
   }
 
   /** When the earliest job that the filter could take is due, epoch milliseconds; at most now means at once. */

@@ -2,6 +2,9 @@ import { defaults } from '../../defaults.ts'
 import type { TableNames } from '../names.ts'
 import type { Filter } from '../store.ts'
 
+/** In the column `suspect`: a worker died that held the job unstarted, and it is not held in advance again. */
+export const survivor = 2
+
 /** How many jobs of dead workers, or cancelled ones, are moved in one transaction. */
 const movedAtOnce = 500
 
@@ -16,7 +19,7 @@ const listed = (parameter: string) => `in (select value from json_each(:${parame
  */
 export function statementsFor(names: TableNames) {
   const { jobs, failed, ended, attempts, workers, queues } = names
-  const started = `"${jobs}" j where j.worker = "${workers}".id and j.started_at is not null`
+  const held = `"${jobs}" j where j.worker = "${workers}".id`
   const isBlamed = `json_extract(w.blamed, '$."' || "${jobs}".id || '"') is "${jobs}".fence`
   return {
     /** Which of these jobs the worker holds, under which fence, and whether somebody has cancelled them. */
@@ -134,10 +137,10 @@ export function statementsFor(names: TableNames) {
     /** Declares workers dead and judges each, once and for all, by what it holds at this moment. */
     judge: `update "${workers}" set dead_at = :now, verdict = case
         when state = 'draining' or id ${listed('rebooted')} then 'free'
-        when not exists (select 1 from ${started}) then 'free'
-        when (select count(*) from "${jobs}" j where j.worker = "${workers}".id) = 1 then 'alone'
+        when not exists (select 1 from ${held} and j.started_at is not null) then 'unstarted'
+        when (select count(*) from ${held}) = 1 then 'alone'
         else 'company' end,
-      blamed = (select json_group_object(cast(j.id as text), j.fence) from ${started})
+      blamed = (select json_group_object(cast(j.id as text), j.fence) from ${held})
       where ${dying(names)} returning id`,
 
     /** Some of what dead workers hold, those that died long ago and were only frozen among them. */
@@ -145,8 +148,9 @@ export function statementsFor(names: TableNames) {
 
     /** Only what it held when it was judged pays for a worker's death. */
     freeDead: `update "${jobs}" set ${free}, fence = fence + 1,
-        crashes = crashes + (w.verdict = 'alone' and ${isBlamed}),
-        suspect = max(suspect, w.verdict = 'company' and ${isBlamed})
+        crashes = crashes + (w.verdict = 'alone' and ${isBlamed} and started_at is not null),
+        suspect = case when suspect = 1 or not ${isBlamed} or w.verdict not in ('company', 'unstarted') then suspect
+          when started_at is null then ${survivor} else 1 end
       from "${workers}" w where w.id = "${jobs}".worker and w.dead_at is not null and "${jobs}".id ${listed('ids')}`,
 
     forgetDead: `delete from "${workers}" where dead_at < :before
@@ -183,7 +187,7 @@ function heldByDead({ jobs, workers }: TableNames): string {
  * Only what the filter uses is in the text, which therefore has a handful of forms.
  */
 function takeable(filter: Filter): string {
-  return together([...wanted(filter), 'version <= :maxVersion', filter.suspects ? '' : 'suspect = 0'])
+  return together([...wanted(filter), 'version <= :maxVersion', filter.suspects ? '' : 'suspect <> 1'])
 }
 
 /** The same of everything that is due in the queues served, whatever its version, suspects included. */

@@ -22,6 +22,38 @@ export const suspectCases: readonly ConformanceCase[] = [
     },
   },
   {
+    name: 'what a dead worker held unstarted comes again only to be started, and holds back what stands behind it',
+    needs: ['suspects'],
+    async run(context) {
+      const { store, first, second } = context
+      const [, held, behind] = await enqueueAll(store, jobs(3))
+      await first.join()
+      await first.reserve({ started: 1, limit: 2 })
+      await loseFirst(context)
+
+      assert.deepEqual(await second.reserve({ started: 0 }), [])
+      assert.deepEqual(idsOf(await second.reserve({ started: 1 })), [held, behind])
+    },
+  },
+  {
+    name: 'a worker that died before it had started anything leaves jobs that are started at once, and pay nothing',
+    needs: ['suspects'],
+    async run(context) {
+      const { store, first, second } = context
+      const ids = await enqueueAll(store, jobs(3))
+      await first.join()
+      await first.prefetch()
+      await loseFirst(context)
+      assert.deepEqual(await second.prefetch(), [])
+      const [one, ...rest] = await second.reserve({ started: 1 })
+
+      assert.deepEqual([one?.id, one?.crashes, one?.suspect, rest.length], [ids[0], 0, false, 0])
+      if (one) await second.retry(one)
+      assert.deepEqual(idsOf(await second.reserve({ started: 1, limit: 1 })), [ids[1]])
+      assert.deepEqual(idsOf(await second.reserve({ started: 1 })), [ids[2], ids[0]])
+    },
+  },
+  {
     name: 'a suspect comes alone, and only to a worker that holds nothing',
     needs: ['suspects'],
     async run(context) {

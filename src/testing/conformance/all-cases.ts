@@ -9,6 +9,7 @@ import { failedAgainCases } from './cases/failed-again.ts'
 import { fenceCases } from './cases/fences.ts'
 import { filterCases } from './cases/filters.ts'
 import { followUpCases } from './cases/follow-ups.ts'
+import { listingCases } from './cases/listings.ts'
 import { lookCases } from './cases/looks.ts'
 import { nameCases } from './cases/names.ts'
 import { nextDueCases } from './cases/next-due.ts'
@@ -43,5 +44,6 @@ export const allCases: readonly ConformanceCase[] = [
   ...failedCases,
   ...failedAgainCases,
   ...countCases,
+  ...listingCases,
   ...nameCases,
 ]

@@ -10,9 +10,13 @@ import type {
   FailedGroup,
   FailedJob,
   FoundJob,
+  JobFilter,
   LiveFilter,
+  PausedQueue,
   QueueCounts,
   Retried,
+  StoredJob,
+  WholeJob,
   WorkerRow,
 } from '../admin.ts'
 import type { StoreOptions } from '../options.ts'
@@ -24,6 +28,7 @@ import { LiveJobs } from './live-jobs.ts'
 import { type PostgresTables, postgresTables } from './schema.ts'
 import { bigints, type Parameter } from './statement.ts'
 import { openConnections } from './store.ts'
+import { StoredJobs } from './stored-jobs.ts'
 
 /** Failed jobs read at once; only so many are ever in memory. */
 const pageSize = 500
@@ -46,6 +51,7 @@ class PostgresAdmin implements Admin {
   readonly #options: StoreOptions
   readonly #failedJobs: FailedJobs
   readonly #liveJobs: LiveJobs
+  readonly #storedJobs: StoredJobs
   readonly #reading: ReturnType<typeof queriesOver>
   readonly #writing: ReturnType<typeof queriesOver>
 
@@ -56,6 +62,7 @@ class PostgresAdmin implements Admin {
     this.#tables = postgresTables(options.names, options.schema)
     this.#failedJobs = new FailedJobs(connections, options)
     this.#liveJobs = new LiveJobs(connections, options)
+    this.#storedJobs = new StoredJobs(connections, options, deadlineMs)
     this.#reading = queriesOver(connections, { doing: 'read its tables', kind: 'reading', deadlineMs })
     this.#writing = queriesOver(connections, { doing: 'pause or resume queues', kind: 'repeatable' })
   }
@@ -173,12 +180,25 @@ class PostgresAdmin implements Admin {
     return this.#liveJobs.find(id)
   }
 
+  jobs(filter: JobFilter, limit: number | null): AsyncIterable<StoredJob> {
+    return this.#storedJobs.list(filter, limit)
+  }
+
+  stored(id: JobId): Promise<WholeJob | null> {
+    return this.#storedJobs.one(id)
+  }
+
+  ahead(id: JobId): Promise<number> {
+    return this.#storedJobs.ahead(id)
+  }
+
   busy(leastMs: number): Promise<readonly BusyJob[]> {
     return this.#liveJobs.busy(leastMs)
   }
 
   async counts(): Promise<readonly QueueCounts[]> {
-    const [live, failed, paused] = await Promise.all([this.#liveCounts(), this.#failedCounts(), this.#pausedQueues()])
+    const [live, failed, pauses] = await Promise.all([this.#liveCounts(), this.#failedCounts(), this.pauses()])
+    const paused = new Set(pauses.map(({ queue }) => queue))
     const queues = new Set([...live.keys(), ...failed.keys(), ...paused])
     return [...queues].sort(compare).map((queue) => ({
       queue,
@@ -214,11 +234,13 @@ class PostgresAdmin implements Admin {
     return new Map((await answered(query)).map(({ queue, count }) => [queue, count]))
   }
 
-  async #pausedQueues(): Promise<ReadonlySet<string>> {
-    const { queues } = this.#tables
-    const isPaused = sql`(${queues.pausedUntil} is null or ${queues.pausedUntil} > ${this.#now})`
-    const rows = await answered(this.#reading.select({ name: queues.name }).from(queues).where(isPaused))
-    return new Set(rows.map(({ name }) => name))
+  async pauses(): Promise<readonly PausedQueue[]> {
+    const { name: queue, pausedAt, pausedUntil: until, reason } = this.#tables.queues
+    const isPaused = sql`(${until} is null or ${until} > ${this.#now})`
+    const rows = await answered(
+      this.#reading.select({ queue, pausedAt, until, reason }).from(this.#tables.queues).where(isPaused),
+    )
+    return rows.sort((a, b) => compare(a.queue, b.queue))
   }
 
   async workers(): Promise<readonly WorkerRow[]> {

@@ -8,9 +8,13 @@ import type {
   FailedGroup,
   FailedJob,
   FoundJob,
+  JobFilter,
   LiveFilter,
+  PausedQueue,
   QueueCounts,
   Retried,
+  StoredJob,
+  WholeJob,
   WorkerRow,
 } from '../admin.ts'
 import { requireCurrent } from '../migrator.ts'
@@ -21,6 +25,7 @@ import { Connection, operatorRole } from './connection.ts'
 import { LiveJobs } from './live-jobs.ts'
 import { oneOf } from './one-of.ts'
 import { type SqliteTables, sqliteTables } from './schema.ts'
+import { StoredJobs } from './stored-jobs.ts'
 import { now } from './transaction.ts'
 
 /** Failed jobs read at once: bounds memory, since an envelope can be a mebibyte. */
@@ -46,6 +51,7 @@ class SqliteAdmin implements Admin {
   readonly #db: BetterSQLite3Database
   readonly #tables: SqliteTables
   readonly #liveJobs: LiveJobs
+  readonly #storedJobs: StoredJobs
 
   constructor(connection: Connection, options: StoreOptions) {
     this.#connection = connection
@@ -55,6 +61,7 @@ class SqliteAdmin implements Admin {
     this.#db = drizzle(connection.db)
     this.#tables = sqliteTables(options.names)
     this.#liveJobs = new LiveJobs({ connection, db: this.#db, tables: this.#tables, now: () => this.#now() })
+    this.#storedJobs = new StoredJobs(connection, options.names, () => this.#now())
   }
 
   async *failed(filter: FailedFilter, limit: number | null): AsyncGenerator<FailedJob> {
@@ -201,6 +208,18 @@ class SqliteAdmin implements Admin {
     return this.#liveJobs.find(id)
   }
 
+  jobs(filter: JobFilter, limit: number | null): AsyncIterable<StoredJob> {
+    return this.#storedJobs.list(filter, limit)
+  }
+
+  stored(id: JobId): Promise<WholeJob | null> {
+    return this.#storedJobs.one(id)
+  }
+
+  ahead(id: JobId): Promise<number> {
+    return this.#storedJobs.ahead(id)
+  }
+
   async busy(leastMs: number): Promise<readonly BusyJob[]> {
     return this.#liveJobs.busy(leastMs)
   }
@@ -209,7 +228,7 @@ class SqliteAdmin implements Admin {
     return this.#connection.read(() => {
       const live = new Map(this.#liveCounts().map((row) => [row.queue, row]))
       const failed = new Map(this.#failedCounts().map((row) => [row.queue, row.count]))
-      const paused = new Set(this.#pausedQueues())
+      const paused = new Set(this.#paused().map(({ queue }) => queue))
       return [...new Set([...live.keys(), ...failed.keys(), ...paused])].sort(byText).map((queue) => ({
         ...(live.get(queue) ?? { queue, ready: 0, running: 0, scheduled: 0, oldestReadyAt: null }),
         failed: failed.get(queue) ?? 0,
@@ -239,11 +258,19 @@ class SqliteAdmin implements Admin {
     return this.#db.select({ queue: failed.queue, count: count() }).from(failed).groupBy(failed.queue).all()
   }
 
-  #pausedQueues(): readonly string[] {
-    const { queues } = this.#tables
-    const isPaused = or(isNull(queues.pausedUntil), gt(queues.pausedUntil, this.#now()))
-    const rows = this.#db.select({ name: queues.name }).from(queues).where(isPaused).all()
-    return rows.map(({ name }) => name)
+  async pauses(): Promise<readonly PausedQueue[]> {
+    return this.#connection.read(() => this.#paused())
+  }
+
+  #paused(): readonly PausedQueue[] {
+    const { name: queue, pausedAt, pausedUntil: until, reason } = this.#tables.queues
+    const isPaused = or(isNull(until), gt(until, this.#now()))
+    return this.#db
+      .select({ queue, pausedAt, until, reason })
+      .from(this.#tables.queues)
+      .where(isPaused)
+      .orderBy(asc(queue))
+      .all()
   }
 
   async workers(): Promise<readonly WorkerRow[]> {

@@ -1,7 +1,7 @@
 import type { JobId } from './store.ts'
 
 /** Jobs read at once: the first come soon, and no more than so many are ever in memory. */
-export const pageSize = 500
+const pageSize = 500
 
 /**
  * Streams jobs page by page, the newest id first; at most `limit` (null: all).

@@ -17,6 +17,7 @@ export const commandTable: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['failed', () => import('../commands/failed.ts')],
   ['retry', () => import('../commands/retry.ts')],
   ['flush', () => import('../commands/flush.ts')],
+  ['prune', () => import('../commands/prune.ts')],
   ['cancel', () => import('../commands/cancel.ts')],
   ['pause', () => import('../commands/pause.ts')],
   ['resume', () => import('../commands/resume.ts')],

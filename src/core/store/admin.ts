@@ -32,6 +32,10 @@ export interface Admin {
   ahead(id: JobId): Promise<number>
   /** The jobs whose handlers have run for at least so many milliseconds, the longest first. */
   busy(leastMs: number): Promise<readonly BusyJob[]>
+  /** How many jobs `prune` would delete. */
+  countAged(aged: Aged): Promise<number>
+  /** Deletes at most `limit` jobs, the oldest first, with their attempts, in one transaction; answers how many. 0: none is left. */
+  prune(aged: Aged, limit: number): Promise<number>
   /** Rows by queue; scans, so never on a hot path. */
   counts(): Promise<readonly QueueCounts[]>
   workers(): Promise<readonly WorkerRow[]>
@@ -155,6 +159,12 @@ export interface StoredJob extends Held {
 export interface WholeJob extends StoredJob {
   readonly version: number
   readonly envelope: string
+}
+
+/** Jobs that ended in one way at least so long ago, by the store's clock. */
+export interface Aged {
+  readonly state: 'done' | 'failed' | 'cancelled'
+  readonly leastAgeMs: number
 }
 
 /** A queue from which nothing is reserved. */

@@ -15,6 +15,7 @@ import { nameCases } from './cases/names.ts'
 import { nextDueCases } from './cases/next-due.ts'
 import { orderCases } from './cases/order.ts'
 import { pauseCases } from './cases/pauses.ts'
+import { pruneCases } from './cases/prunes.ts'
 import { recoveryCases } from './cases/recovery.ts'
 import { reserveCases } from './cases/reserve.ts'
 import { settleCases } from './cases/settle.ts'
@@ -43,6 +44,7 @@ export const allCases: readonly ConformanceCase[] = [
   ...attemptCases,
   ...failedCases,
   ...failedAgainCases,
+  ...pruneCases,
   ...countCases,
   ...listingCases,
   ...nameCases,

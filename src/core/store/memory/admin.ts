@@ -1,5 +1,6 @@
 import type {
   Admin,
+  Aged,
   BusyJob,
   Cancelled,
   FailedFilter,
@@ -206,6 +207,29 @@ export class MemoryAdmin implements Admin {
       })
       .filter(({ runningMs }) => runningMs >= leastMs)
       .sort((a, b) => b.runningMs - a.runningMs || a.id - b.id)
+  }
+
+  async countAged(aged: Aged): Promise<number> {
+    return this.#aged(aged).length
+  }
+
+  async prune(aged: Aged, limit: number): Promise<number> {
+    const oldest = this.#aged(aged).slice(0, limit)
+    for (const { id } of oldest) {
+      this.#state.failed.delete(id)
+      this.#state.ended.delete(id)
+      this.#state.attempts.delete(id)
+    }
+    return oldest.length
+  }
+
+  /** The oldest first. */
+  #aged({ state, leastAgeMs }: Aged): WholeJob[] {
+    const before = this.#state.now() - leastAgeMs
+    const endOf = ({ endedAt }: WholeJob): number => endedAt ?? Number.POSITIVE_INFINITY
+    return this.#all()
+      .filter((job) => job.state === state && endOf(job) <= before)
+      .sort((a, b) => endOf(a) - endOf(b) || a.id - b.id)
   }
 
   async counts(): Promise<readonly QueueCounts[]> {

@@ -4,6 +4,7 @@ import { drizzle } from 'drizzle-orm/pg-proxy'
 import { isKhepriError } from '../../errors.ts'
 import type {
   Admin,
+  Aged,
   BusyJob,
   Cancelled,
   FailedFilter,
@@ -25,6 +26,7 @@ import type { Call, Connections } from './connections.ts'
 import { FailedJobs } from './failed-jobs.ts'
 import { serverNow } from './fragments.ts'
 import { LiveJobs } from './live-jobs.ts'
+import { Pruning } from './pruning.ts'
 import { type PostgresTables, postgresTables } from './schema.ts'
 import { bigints, type Parameter } from './statement.ts'
 import { openConnections } from './store.ts'
@@ -52,6 +54,7 @@ class PostgresAdmin implements Admin {
   readonly #failedJobs: FailedJobs
   readonly #liveJobs: LiveJobs
   readonly #storedJobs: StoredJobs
+  readonly #pruning: Pruning
   readonly #reading: ReturnType<typeof queriesOver>
   readonly #writing: ReturnType<typeof queriesOver>
 
@@ -63,6 +66,7 @@ class PostgresAdmin implements Admin {
     this.#failedJobs = new FailedJobs(connections, options)
     this.#liveJobs = new LiveJobs(connections, options)
     this.#storedJobs = new StoredJobs(connections, options, deadlineMs)
+    this.#pruning = new Pruning(connections, options, deadlineMs)
     this.#reading = queriesOver(connections, { doing: 'read its tables', kind: 'reading', deadlineMs })
     this.#writing = queriesOver(connections, { doing: 'pause or resume queues', kind: 'repeatable' })
   }
@@ -194,6 +198,14 @@ class PostgresAdmin implements Admin {
 
   busy(leastMs: number): Promise<readonly BusyJob[]> {
     return this.#liveJobs.busy(leastMs)
+  }
+
+  countAged(aged: Aged): Promise<number> {
+    return this.#pruning.count(aged)
+  }
+
+  prune(aged: Aged, limit: number): Promise<number> {
+    return this.#pruning.prune(aged, limit)
   }
 
   async counts(): Promise<readonly QueueCounts[]> {

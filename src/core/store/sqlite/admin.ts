@@ -2,6 +2,7 @@ import { and, asc, count, desc, eq, getTableColumns, gt, gte, isNull, lt, max, o
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3'
 import type {
   Admin,
+  Aged,
   BusyJob,
   Cancelled,
   FailedFilter,
@@ -24,6 +25,7 @@ import { appliedMigrations } from './applied.ts'
 import { Connection, operatorRole } from './connection.ts'
 import { LiveJobs } from './live-jobs.ts'
 import { oneOf } from './one-of.ts'
+import { Pruning } from './pruning.ts'
 import { type SqliteTables, sqliteTables } from './schema.ts'
 import { StoredJobs } from './stored-jobs.ts'
 import { now } from './transaction.ts'
@@ -52,6 +54,7 @@ class SqliteAdmin implements Admin {
   readonly #tables: SqliteTables
   readonly #liveJobs: LiveJobs
   readonly #storedJobs: StoredJobs
+  readonly #pruning: Pruning
 
   constructor(connection: Connection, options: StoreOptions) {
     this.#connection = connection
@@ -62,6 +65,7 @@ class SqliteAdmin implements Admin {
     this.#tables = sqliteTables(options.names)
     this.#liveJobs = new LiveJobs({ connection, db: this.#db, tables: this.#tables, now: () => this.#now() })
     this.#storedJobs = new StoredJobs(connection, options.names, () => this.#now())
+    this.#pruning = new Pruning(connection, options.names, () => this.#now())
   }
 
   async *failed(filter: FailedFilter, limit: number | null): AsyncGenerator<FailedJob> {
@@ -222,6 +226,14 @@ class SqliteAdmin implements Admin {
 
   async busy(leastMs: number): Promise<readonly BusyJob[]> {
     return this.#liveJobs.busy(leastMs)
+  }
+
+  countAged(aged: Aged): Promise<number> {
+    return this.#pruning.count(aged)
+  }
+
+  prune(aged: Aged, limit: number): Promise<number> {
+    return this.#pruning.prune(aged, limit)
   }
 
   async counts(): Promise<readonly QueueCounts[]> {

@@ -9,9 +9,11 @@ type Load = () => Promise<{ readonly default: CommandClass }>
  */
 export const commandTable: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['init', () => import('../commands/init.ts')],
+  ['make', () => import('../commands/make.ts')],
   ['migrate', () => import('../commands/migrate.ts')],
   ['dispatch', () => import('../commands/dispatch.ts')],
   ['work', () => import('../commands/work.ts')],
+  ['run', () => import('../commands/run.ts')],
   ['list', () => import('../commands/list.ts')],
   ['show', () => import('../commands/show.ts')],
   ['failed', () => import('../commands/failed.ts')],

@@ -39,7 +39,7 @@ onBothStores('khepri prune', (store) => {
     expect(await installation.run(['prune'], { env })).toMatchObject({ stdout: 'Pruned 2 jobs: 1 done, 1 failed\n' })
     expect(await left(installation)).toEqual([2, 4, 6])
     const attempted = await installation.ask('select distinct job_id from jobs_attempts')
-    expect(attempted.map((row) => Number(row['job_id']))).toEqual([2])
+    expect(attempted.map((row) => Number(row.job_id))).toEqual([2])
   })
 
   it.concurrent('takes flags before the configuration, counts with --dry-run, and finds nothing the second time', async () => {

@@ -25,6 +25,7 @@ export const commandTable: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['resume', () => import('../commands/resume.ts')],
   ['status', () => import('../commands/status.ts')],
   ['workers', () => import('../commands/workers.ts')],
+  ['restart', () => import('../commands/restart.ts')],
   ['jobs', () => import('../commands/jobs.ts')],
 ])
 

@@ -39,6 +39,8 @@ export interface Admin {
   /** Rows by queue; scans, so never on a hot path. */
   counts(): Promise<readonly QueueCounts[]>
   workers(): Promise<readonly WorkerRow[]>
+  /** Asks every living worker to drain and end; answers which. One that joins later is not asked. */
+  restart(): Promise<readonly WorkerId[]>
   /** The queues that are paused at this moment, by name. */
   pauses(): Promise<readonly PausedQueue[]>
   /** No worker reserves from the queue until it is resumed, or until `until` (epoch ms) has passed. */

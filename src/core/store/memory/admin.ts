@@ -266,6 +266,12 @@ export class MemoryAdmin implements Admin {
     })
   }
 
+  async restart(): Promise<readonly WorkerId[]> {
+    const living = [...this.#state.workers.values()].filter(({ death }) => death === null)
+    for (const worker of living) worker.restart = true
+    return living.sort((a, b) => a.startedAt - b.startedAt || a.id - b.id).map(({ id }) => id)
+  }
+
   async pauses(): Promise<readonly PausedQueue[]> {
     return [...this.#state.pauses.values()]
       .filter(({ queue }) => this.#state.isPaused(queue))

@@ -71,6 +71,8 @@ export interface WorkerState {
   state: 'working' | 'draining'
   beatAt: number
   death: Death | null
+  /** Somebody has asked it to make room for a new process. */
+  restart: boolean
 }
 
 /** What a memory store holds: one Map for each table of the other stores. Several stores may share it. */

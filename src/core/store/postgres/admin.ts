@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gte, isNull, lt, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 import { drizzle } from 'drizzle-orm/pg-proxy'
 import { isKhepriError } from '../../errors.ts'
@@ -21,7 +21,7 @@ import type {
   WorkerRow,
 } from '../admin.ts'
 import type { StoreOptions } from '../options.ts'
-import type { AttemptRecord, FailReason, Held, JobId } from '../store.ts'
+import type { AttemptRecord, FailReason, Held, JobId, WorkerId } from '../store.ts'
 import type { Call, Connections } from './connections.ts'
 import { FailedJobs } from './failed-jobs.ts'
 import { serverNow } from './fragments.ts'
@@ -57,6 +57,7 @@ class PostgresAdmin implements Admin {
   readonly #pruning: Pruning
   readonly #reading: ReturnType<typeof queriesOver>
   readonly #writing: ReturnType<typeof queriesOver>
+  readonly #restarting: ReturnType<typeof queriesOver>
 
   constructor(connections: Connections, options: StoreOptions) {
     const deadlineMs = Math.max(options.deadlineMs, scanMs)
@@ -69,6 +70,7 @@ class PostgresAdmin implements Admin {
     this.#pruning = new Pruning(connections, options, deadlineMs)
     this.#reading = queriesOver(connections, { doing: 'read its tables', kind: 'reading', deadlineMs })
     this.#writing = queriesOver(connections, { doing: 'pause or resume queues', kind: 'repeatable' })
+    this.#restarting = queriesOver(connections, { doing: 'mark its workers', kind: 'repeatable' })
   }
 
   /** The store's one notion of now, see `statements.ts`. */
@@ -277,6 +279,14 @@ class PostgresAdmin implements Admin {
   #countHeld(what: SQL): SQL<number> {
     const { jobs, workers } = this.#tables
     return sql<number>`(select count(${what}) from ${jobs} where ${qualified(jobs.worker)} = ${qualified(workers.id)})`
+  }
+
+  async restart(): Promise<readonly WorkerId[]> {
+    const { workers } = this.#tables
+    const { id, startedAt, deadAt } = workers
+    const update = this.#restarting.update(workers).set({ restartAt: this.#now }).where(isNull(deadAt))
+    const asked = await answered(update.returning({ id, startedAt }))
+    return asked.sort((a, b) => a.startedAt - b.startedAt || a.id - b.id).map((worker) => worker.id)
   }
 
   async pause(names: readonly string[], until: number | null, reason: string | null): Promise<void> {

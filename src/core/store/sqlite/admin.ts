@@ -20,7 +20,7 @@ import type {
 } from '../admin.ts'
 import { requireCurrent } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
-import type { AttemptRecord, FailReason, Held, JobId } from '../store.ts'
+import type { AttemptRecord, FailReason, Held, JobId, WorkerId } from '../store.ts'
 import { appliedMigrations } from './applied.ts'
 import { Connection, operatorRole } from './connection.ts'
 import { LiveJobs } from './live-jobs.ts'
@@ -311,6 +311,20 @@ class SqliteAdmin implements Admin {
       .groupBy(id)
       .orderBy(asc(startedAt), asc(id))
     return this.#connection.read(() => rows.all())
+  }
+
+  async restart(): Promise<readonly WorkerId[]> {
+    const { id, startedAt, deadAt } = this.#tables.workers
+    return this.#connection.write(() => {
+      const living = this.#db
+        .select({ id })
+        .from(this.#tables.workers)
+        .where(isNull(deadAt))
+        .orderBy(asc(startedAt), asc(id))
+      const ids = living.all().map((worker) => worker.id)
+      this.#db.update(this.#tables.workers).set({ restartAt: this.#now() }).where(oneOf(id, ids)).run()
+      return ids
+    })
   }
 
   async pause(queues: readonly string[], until: number | null, reason: string | null): Promise<void> {

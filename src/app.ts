@@ -13,8 +13,10 @@ import type { Job, JobDefinition, JobTerms } from './core/job.ts'
 import { jsonTextOf } from './core/json-value.ts'
 import { version } from './core/package.ts'
 import { fateOf, processIdentity } from './core/process-identity.ts'
+import { Pruner } from './core/pruner.ts'
 import { type QueueLimits, slotsFor } from './core/queue-limits.ts'
 import { Registry } from './core/registry.ts'
+import { retentionOf } from './core/retention.ts'
 import type { Admin } from './core/store/admin.ts'
 import type { Migration, Migrations } from './core/store/migrations.ts'
 import type { StoreOptions } from './core/store/options.ts'
@@ -147,7 +149,11 @@ export class Khepri<Jobs extends JobMap = JobMap> {
       fateOf: (neighbour) => fateOf(neighbour, identity),
     })
     this.#workers.add(worker)
-    const forget = (): boolean => this.#workers.delete(worker)
+    const pruner = new Pruner({ admin: () => this.admin(), retention: retentionOf(this.config), clock, random })
+    const forget = (): void => {
+      pruner.stop()
+      this.#workers.delete(worker)
+    }
     worker.finished.then(forget, forget)
     return worker
   }

@@ -9,15 +9,23 @@ type Load = () => Promise<{ readonly default: CommandClass }>
  */
 export const commandTable: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['init', () => import('../commands/init.ts')],
+  ['make', () => import('../commands/make.ts')],
   ['migrate', () => import('../commands/migrate.ts')],
   ['dispatch', () => import('../commands/dispatch.ts')],
   ['work', () => import('../commands/work.ts')],
+  ['run', () => import('../commands/run.ts')],
+  ['list', () => import('../commands/list.ts')],
+  ['show', () => import('../commands/show.ts')],
   ['failed', () => import('../commands/failed.ts')],
   ['retry', () => import('../commands/retry.ts')],
   ['flush', () => import('../commands/flush.ts')],
+  ['prune', () => import('../commands/prune.ts')],
   ['cancel', () => import('../commands/cancel.ts')],
+  ['pause', () => import('../commands/pause.ts')],
+  ['resume', () => import('../commands/resume.ts')],
   ['status', () => import('../commands/status.ts')],
   ['workers', () => import('../commands/workers.ts')],
+  ['restart', () => import('../commands/restart.ts')],
   ['jobs', () => import('../commands/jobs.ts')],
 ])
 

@@ -1,5 +1,5 @@
 import { formatDuration } from '../core/duration.ts'
-import type { BusyJob, QueueCounts, WorkerRow } from '../core/store/admin.ts'
+import type { BusyJob, PausedQueue, QueueCounts, WorkerRow } from '../core/store/admin.ts'
 import type { MigrationStatus } from '../core/store/migrations.ts'
 import { type Field, printFields } from './fields.ts'
 import { type Excess, oldestWaitMs } from './limits.ts'
@@ -16,6 +16,7 @@ export interface Status {
   /** null: the store has no schema. */
   readonly schema: MigrationStatus | null
   readonly queues: readonly QueueCounts[]
+  readonly pauses: readonly PausedQueue[]
   readonly workers: readonly WorkerRow[]
   /** The jobs that have run for long, the longest first. */
   readonly busy: readonly BusyJob[]
@@ -26,7 +27,7 @@ export async function printStatus(output: Output, status: Status, over: readonly
   if (output.mode === 'json') return output.document(documentOf(output, status, over))
   if (output.mode === 'plain') return printRecords(output, status)
   await printFields(output, fieldsOf(status))
-  await printTable(output, status.queues, queueColumns(status))
+  await printTable(output, status.queues, queueColumns(output, status))
   await printTable(output, status.busy, busyColumns)
 }
 
@@ -51,15 +52,24 @@ async function printTable<Row>(output: Output, rows: readonly Row[], columns: re
   await output.list(rows, { columns, record: (row) => row })
 }
 
-const queueColumns = ({ at }: Status): readonly Column<QueueCounts>[] => [
+const queueColumns = (output: Output, { at, pauses }: Status): readonly Column<QueueCounts>[] => [
   { title: 'Queue', value: ({ queue }) => queue },
   { title: 'Ready', value: ({ ready }) => String(ready) },
   { title: 'Running', value: ({ running }) => String(running) },
   { title: 'Scheduled', value: ({ scheduled }) => String(scheduled) },
   { title: 'Failed', value: ({ failed }) => String(failed) },
   { title: 'Oldest wait', value: (queue) => waitText(oldestWaitMs(queue, at)) },
-  { title: 'Paused', value: ({ paused }) => (paused ? 'paused' : '-') },
+  { title: 'Paused', value: ({ queue, paused }) => (paused ? pausedText(output, pauseOf(queue, pauses)) : '-') },
 ]
+
+const pauseOf = (queue: string, pauses: readonly PausedQueue[]): PausedQueue | undefined =>
+  pauses.find((pause) => pause.queue === queue)
+
+/** "paused until 2026-11-30T14:10:00.000Z: deploy" */
+function pausedText(output: Output, pause: PausedQueue | undefined): string {
+  const { until = null, reason = null } = pause ?? {}
+  return `paused${until === null ? '' : ` until ${output.moment(until)}`}${reason === null ? '' : `: ${reason}`}`
+}
 
 const waitText = (ms: number | null): string => (ms === null ? '-' : formatDuration(ms))
 
@@ -77,7 +87,7 @@ async function printRecords(output: Output, status: Status): Promise<void> {
     { title: '', value: ([name]) => name },
     { title: '', value: ([, value]) => value },
   ])
-  await printKind(output, status.queues, [{ title: '', value: () => 'queue' }, ...queueColumns(status)])
+  await printKind(output, status.queues, [{ title: '', value: () => 'queue' }, ...queueColumns(output, status)])
   await printKind(output, status.busy, [{ title: '', value: () => 'busy' }, ...busyColumns])
 }
 
@@ -86,18 +96,26 @@ async function printKind<Row>(output: Output, rows: readonly Row[], columns: rea
 }
 
 function documentOf(output: Output, status: Status, over: readonly Excess[] | null): object {
-  const { at, database, schema, workers, busy } = status
+  const { database, schema, workers, busy } = status
   return {
     database,
     schema: schema?.applied.at(-1) ?? null,
-    queues: status.queues.map((counts) => queueRecord(counts, at)),
+    queues: status.queues.map((counts) => queueRecord(output, counts, status)),
     workers: livingFirst(workers).map((worker) => workerRecord(output, worker, busy)),
     busy: busy.map(({ holder, runningMs, ...facts }) => ({ ...facts, ms: runningMs, worker: holder.name })),
     ...(over !== null && { over }),
   }
 }
 
-function queueRecord(counts: QueueCounts, at: number): object {
+function queueRecord(output: Output, counts: QueueCounts, { at, pauses }: Status): object {
   const { queue, ready, running, scheduled, failed, paused } = counts
-  return { queue, ready, running, scheduled, failed, oldestWaitMs: oldestWaitMs(counts, at), paused }
+  const pause = pauseOf(queue, pauses)
+  return {
+    ...{ queue, ready, running, scheduled, failed, oldestWaitMs: oldestWaitMs(counts, at), paused },
+    ...(pause && {
+      pausedAt: output.moment(pause.pausedAt),
+      pausedUntil: pause.until === null ? null : output.moment(pause.until),
+      pauseReason: pause.reason,
+    }),
+  }
 }

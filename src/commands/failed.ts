@@ -1,13 +1,11 @@
 import { KhepriCommand } from '../cli/base-command.ts'
 import { printFailedJob } from '../cli/failed-job.ts'
 import { Args, choiceFlag, countFlag, jobId } from '../cli/flags.ts'
+import { firstOf, terminalLimit } from '../cli/limited.ts'
 import type { Listing } from '../cli/output.ts'
 import { failedFilter, filterFlags, hintFor, isSelective, missingError } from '../cli/selection.ts'
 import { KhepriError } from '../core/errors.ts'
 import type { Admin, FailedFilter, FailedGroup, FailedJob } from '../core/store/admin.ts'
-
-/** Failed jobs shown at a terminal where nothing else is asked for. */
-const terminalLimit = 20
 
 /** `khepri failed`: lists the jobs that failed for good, or shows one of them. */
 export default class Failed extends KhepriCommand {
@@ -87,17 +85,5 @@ export default class Failed extends KhepriCommand {
       record: ({ key, count, latestAt }) => ({ [by]: key, count, latestAt: this.output.moment(latestAt) }),
     })
     if (shown === 0) this.say('No failed jobs')
-  }
-}
-
-async function* firstOf<Item>(
-  items: AsyncIterable<Item>,
-  limit: number | null,
-  onMore: () => void,
-): AsyncGenerator<Item> {
-  let left = limit ?? Number.POSITIVE_INFINITY
-  for await (const item of items) {
-    if (left-- === 0) return onMore()
-    yield item
   }
 }

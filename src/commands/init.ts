@@ -1,17 +1,11 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { KhepriCommand } from '../cli/base-command.ts'
+import { type Draft, refuseExisting, writeDraft } from '../cli/drafts.ts'
 import { Flags } from '../cli/flags.ts'
 import { columns } from '../cli/words.ts'
 import { defaults } from '../core/defaults.ts'
 import { KhepriError } from '../core/errors.ts'
-
-/** A file that init writes. */
-interface Draft {
-  readonly path: string
-  readonly text: string
-  readonly remark: string
-}
 
 const next = `khepri migrate && khepri dispatch --job send-welcome --payload '{"userId":7}' && khepri work`
 
@@ -33,9 +27,8 @@ export default class Init extends KhepriCommand {
     const database = flags.database ?? defaults.database
     const drafts = flags.js ? javaScript(database) : typeScript(database)
     refuseOtherConfigs(drafts)
-    if (!flags.force) refuseExisting(drafts)
-    mkdirSync('jobs', { recursive: true })
-    for (const { path, text } of drafts) write(path, text)
+    if (!flags.force) refuseExisting(drafts, 'khepri init --force')
+    for (const draft of drafts) writeDraft(draft)
     if (this.output.mode === 'json') await this.output.document({ created: drafts.map(({ path }) => path) })
     else
       await this.print(
@@ -90,22 +83,4 @@ function refuseOtherConfigs(drafts: readonly Draft[]): void {
   const other = readdirSync('.').find((name) => /^khepri\.config\.(?:[cm]?[jt]s|json)$/.test(name) && !ours.has(name))
   if (other !== undefined)
     throw new KhepriError('FILE_EXISTS', `${other} is there already`, { fix: `remove ${other} first` })
-}
-
-function refuseExisting(drafts: readonly Draft[]): void {
-  const existing = drafts.find(({ path }) => existsSync(path))
-  if (existing !== undefined)
-    throw new KhepriError('FILE_EXISTS', `${existing.path} exists already`, {
-      fix: 'khepri init --force writes over it',
-    })
-}
-
-function write(path: string, text: string): void {
-  try {
-    writeFileSync(path, text)
-  } catch (error) {
-    throw new KhepriError('IO', `cannot write ${path}: ${(error as NodeJS.ErrnoException).code ?? String(error)}`, {
-      cause: error,
-    })
-  }
 }

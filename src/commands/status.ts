@@ -46,9 +46,14 @@ async function statusOf(app: Khepri): Promise<Status> {
   const { database } = app.config
   // First: it refuses a database without tables, or with too old or too new ones.
   const admin = await app.admin()
-  const [queues, workers, busy] = await Promise.all([admin.counts(), admin.workers(), admin.busy(defaults.busyMs)])
+  const [queues, pauses, workers, busy] = await Promise.all([
+    admin.counts(),
+    admin.pauses(),
+    admin.workers(),
+    admin.busy(defaults.busyMs),
+  ])
   const schema = database.kind === 'memory' ? null : await (await app.migrations()).status()
-  return { at: Date.now(), database: database.label, schema, queues, workers, busy }
+  return { at: Date.now(), database: database.label, schema, queues, pauses, workers, busy }
 }
 
 /** Nobody will take what is ready. */

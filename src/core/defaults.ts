@@ -50,6 +50,10 @@ export const defaults = Object.freeze({
   maxReservedBytes: 16 * 1024 * 1024,
   /** How long the command line waits for a locked or silent database. */
   deadlineMs: 10_000,
+  /** A worker prunes for the first time after so long, and up to as much again, drawn at random. */
+  firstPruneMs: 600_000,
+  /** And from then on so often. */
+  pruneEveryMs: 3_600_000,
   keepCancelledMs: 7 * 86_400_000,
   /** Names of jobs and queues, and unique keys; characters. */
   maxNameLength: 255,

@@ -61,6 +61,7 @@ export interface Events {
 export type DrainReason =
   | 'signal'
   | 'asked'
+  | 'restart'
   | 'once'
   | 'empty'
   | 'max-jobs'

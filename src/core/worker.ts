@@ -614,8 +614,9 @@ export class Worker implements WorkHandle {
     return { worker: this.#membership.id, host, held: this.#crew.held, filter: this.#filter }
   }
 
-  async #onSight({ known, cancelled, suspectWaitMs, newer }: Sight, asked: WorkerId): Promise<void> {
+  async #onSight({ known, restart, cancelled, suspectWaitMs, newer }: Sight, asked: WorkerId): Promise<void> {
     this.#crew.cancel(cancelled)
+    if (restart) this.drain('restart')
     this.#makeRoomFor(suspectWaitMs)
     if (newer && !this.#hasSeenNewer) this.#events.emit('envelopes.newer', { worker: this.worker })
     this.#hasSeenNewer ||= newer

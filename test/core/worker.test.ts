@@ -417,7 +417,7 @@ it('stop-when-empty does not wait for what is delayed, paused or of another queu
   await shop.add('note', { due: { delayMs: 1_000 } })
   await shop.add('note', { queue: 'paused' })
   await shop.add('note', { queue: 'foreign' })
-  shop.state.pauses.set('paused', null)
+  shop.state.pauses.set('paused', { queue: 'paused', pausedAt: 0, until: null, reason: null })
   expect(await shop.workUntilEmpty({ queues: [['default', 'paused']] })).toMatchObject({ reason: 'empty', done: 1 })
 })
 

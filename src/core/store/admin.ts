@@ -24,11 +24,25 @@ export interface Admin {
   cancel(ids: readonly JobId[]): Promise<Cancelled>
   /** Where a job is now, alive or not; null: there is none of that id. */
   find(id: JobId): Promise<FoundJob | null>
+  /** Jobs in every state, the newest id first, streamed in pages; at most `limit` (null: all). Each is met at most once. */
+  jobs(filter: JobFilter, limit: number | null): AsyncIterable<StoredJob>
+  /** Everything that is kept of one job, wherever it is; null: there is none of that id. */
+  stored(id: JobId): Promise<WholeJob | null>
+  /** How many free jobs on its own queue come before a job that waits; 0 for one that does not wait. Counts, so never on a hot path. */
+  ahead(id: JobId): Promise<number>
   /** The jobs whose handlers have run for at least so many milliseconds, the longest first. */
   busy(leastMs: number): Promise<readonly BusyJob[]>
+  /** How many jobs `prune` would delete. */
+  countAged(aged: Aged): Promise<number>
+  /** Deletes at most `limit` jobs, the oldest first, with their attempts, in one transaction; answers how many. 0: none is left. */
+  prune(aged: Aged, limit: number): Promise<number>
   /** Rows by queue; scans, so never on a hot path. */
   counts(): Promise<readonly QueueCounts[]>
   workers(): Promise<readonly WorkerRow[]>
+  /** Asks every living worker to drain and end; answers which. One that joins later is not asked. */
+  restart(): Promise<readonly WorkerId[]>
+  /** The queues that are paused at this moment, by name. */
+  pauses(): Promise<readonly PausedQueue[]>
   /** No worker reserves from the queue until it is resumed, or until `until` (epoch ms) has passed. */
   pause(queues: readonly string[], until: number | null, reason: string | null): Promise<void>
   resume(queues: readonly string[]): Promise<void>
@@ -106,6 +120,62 @@ export interface FoundJob {
   readonly holder: Holder | null
   /** Marked as cancelled while it is still alive: its worker has yet to obey. */
   readonly isMarked: boolean
+}
+
+export type JobState = FoundJob['state']
+
+/** All given parts must match; an empty filter matches every job. */
+export interface JobFilter {
+  readonly queue?: string
+  readonly job?: string
+  readonly state?: JobState
+}
+
+/** A job as listings show it, wherever it is. Moments are epoch ms; null: it does not apply to this state. */
+export interface StoredJob extends Held {
+  readonly job: string
+  readonly queue: string
+  readonly state: JobState
+  readonly priority: number
+  readonly failures: number
+  /** 0 where its home does not keep them. */
+  readonly crashes: number
+  readonly isSuspect: boolean
+  readonly uniqueKey: string | null
+  readonly enqueuedAt: number
+  /** Of a live job. */
+  readonly availableAt: number | null
+  /** When its handler was started, as long as it runs. */
+  readonly startedAt: number | null
+  /** When somebody cancelled it, as long as it is alive. */
+  readonly cancelledAt: number | null
+  /** When it failed for good, was done or was cancelled. */
+  readonly endedAt: number | null
+  /** Who holds it, started or not, and until when that worker counts as alive; null: its row is gone. */
+  readonly holder: (Holder & { readonly leaseUntil: number | null }) | null
+  /** Of a job that failed for good. */
+  readonly failure: { readonly reason: FailReason; readonly errorType: string; readonly error: string } | null
+}
+
+/** A job with what a listing has no room for. */
+export interface WholeJob extends StoredJob {
+  readonly version: number
+  readonly envelope: string
+}
+
+/** Jobs that ended in one way at least so long ago, by the store's clock. */
+export interface Aged {
+  readonly state: 'done' | 'failed' | 'cancelled'
+  readonly leastAgeMs: number
+}
+
+/** A queue from which nothing is reserved. */
+export interface PausedQueue {
+  readonly queue: string
+  readonly pausedAt: number
+  /** Epoch ms; null: until it is resumed. */
+  readonly until: number | null
+  readonly reason: string | null
 }
 
 /** A worker that holds a job; the name is null where the worker's row is gone. */

@@ -190,6 +190,8 @@ export interface Look {
 export interface Sight {
   /** False: declared dead, or its row is gone. */
   readonly known: boolean
+  /** Somebody has asked the workers of that moment, this one among them, to make room for new processes. */
+  readonly restart: boolean
   /** Those of `held` that somebody has cancelled. */
   readonly cancelled: readonly JobId[]
   /** Living workers on the same host, itself excluded. */

@@ -9,11 +9,13 @@ import { failedAgainCases } from './cases/failed-again.ts'
 import { fenceCases } from './cases/fences.ts'
 import { filterCases } from './cases/filters.ts'
 import { followUpCases } from './cases/follow-ups.ts'
+import { listingCases } from './cases/listings.ts'
 import { lookCases } from './cases/looks.ts'
 import { nameCases } from './cases/names.ts'
 import { nextDueCases } from './cases/next-due.ts'
 import { orderCases } from './cases/order.ts'
 import { pauseCases } from './cases/pauses.ts'
+import { pruneCases } from './cases/prunes.ts'
 import { recoveryCases } from './cases/recovery.ts'
 import { reserveCases } from './cases/reserve.ts'
 import { settleCases } from './cases/settle.ts'
@@ -42,6 +44,8 @@ export const allCases: readonly ConformanceCase[] = [
   ...attemptCases,
   ...failedCases,
   ...failedAgainCases,
+  ...pruneCases,
   ...countCases,
+  ...listingCases,
   ...nameCases,
 ]

@@ -16,8 +16,8 @@ const names = tableNames('mail', 'dead_mail')
 const dialects = ['sqlite', 'postgres'] as const
 
 describe.each(dialects)('the migrations of %s', (dialect) => {
-  test('are three, oldest first', () => {
-    expect(migrationNames(dialect)).toEqual(['0000_jobs', '0001_attempts', '0002_workers'])
+  test('are four, oldest first', () => {
+    expect(migrationNames(dialect)).toEqual(['0000_jobs', '0001_attempts', '0002_workers', '0003_restarts'])
   })
 
   test('each say which khepri they admit, and none that is newer than this one', () => {
@@ -45,11 +45,11 @@ describe.each(dialects)('the migrations of %s', (dialect) => {
     expect(sql).not.toContain('$')
   })
 
-  test('split into statements that each begin with CREATE', () => {
+  test('split into statements that each begin with CREATE or ALTER', () => {
     const statements = loadMigrations(dialect, names, undefined).flatMap(statementsOf)
 
-    expect(statements).toHaveLength(15)
-    expect(statements.filter((statement) => !statement.startsWith('CREATE '))).toEqual([])
+    expect(statements).toHaveLength(16)
+    expect(statements.filter((statement) => !/^(CREATE|ALTER) /.test(statement))).toEqual([])
   })
 })
 
@@ -83,14 +83,14 @@ test('status tells applied, pending, newer and unknown names apart', () => {
 
   const { applied, pending, newer, unknown } = statusOf(migrations, [
     ...silent('9999_moons', '0001_attempts', '0000_jobs'),
-    declaring('0003_rings', '0.1.0'),
-    declaring('0004_comets', '99.0.0'),
+    declaring('0004_rings', '0.1.0'),
+    declaring('0005_comets', '99.0.0'),
   ])
 
   expect(applied).toEqual(['0000_jobs', '0001_attempts'])
-  expect(pending.map(({ name }) => name)).toEqual(['0002_workers'])
-  expect(newer).toEqual(['0003_rings'])
-  expect(unknown).toEqual(['0004_comets', '9999_moons'])
+  expect(pending.map(({ name }) => name)).toEqual(['0002_workers', '0003_restarts'])
+  expect(newer).toEqual(['0004_rings'])
+  expect(unknown).toEqual(['0005_comets', '9999_moons'])
 })
 
 describe('a schema', () => {
@@ -112,13 +112,13 @@ describe('a schema', () => {
   })
 
   test.each(['0.0.0', '0.0.99', version()])('that a newer khepri migrated is accepted where it admits %s', (least) => {
-    const applied = [...silent(...wanted), declaring('0003_rings', least)]
+    const applied = [...silent(...wanted), declaring('0004_rings', least)]
 
     expect(() => requireCurrent('sqlite', applied, 'sqlite:./q.db')).not.toThrow()
   })
 
   test.each(['0.99.0', '10.0.0', '2.0.0'])('that needs khepri %s is refused, and the message says so', (least) => {
-    const applied = [...silent(...wanted), declaring('0003_rings', '0.0.1'), declaring('0004_comets', least)]
+    const applied = [...silent(...wanted), declaring('0004_rings', '0.0.1'), declaring('0005_comets', least)]
 
     expect(() => requireCurrent('sqlite', applied, 'sqlite:./q.db')).toThrow(
       expect.objectContaining({

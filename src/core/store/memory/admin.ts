@@ -1,5 +1,6 @@
 import type {
   Admin,
+  Aged,
   BusyJob,
   Cancelled,
   FailedFilter,
@@ -7,10 +8,14 @@ import type {
   FailedJob,
   FoundJob,
   Holder,
+  JobFilter,
   LiveFilter,
   LiveState,
+  PausedQueue,
   QueueCounts,
   Retried,
+  StoredJob,
+  WholeJob,
   WorkerRow,
 } from '../admin.ts'
 import type { AttemptRecord, Held, JobId, WorkerId } from '../store.ts'
@@ -148,6 +153,52 @@ export class MemoryAdmin implements Admin {
     return { worker, name: this.#state.workers.get(worker)?.profile.name ?? null }
   }
 
+  async *jobs({ queue, job, state }: JobFilter, limit: number | null): AsyncGenerator<StoredJob> {
+    const matching = this.#all().filter(
+      (each) =>
+        (queue === undefined || each.queue === queue) &&
+        (job === undefined || each.job === job) &&
+        (state === undefined || each.state === state),
+    )
+    for (const { version: _, envelope: __, ...shown } of matching.slice(0, limit ?? matching.length)) yield shown
+  }
+
+  async stored(id: JobId): Promise<WholeJob | null> {
+    return this.#all().find((job) => job.id === id) ?? null
+  }
+
+  /** Every job, the newest first. */
+  #all(): WholeJob[] {
+    const { jobs, failed, ended } = this.#state
+    return [
+      ...[...jobs.values()].map((job) => this.#storedLive(job)),
+      ...[...failed.values()].map(storedFailed),
+      ...[...ended.values()].map(storedEnded),
+    ].sort((a, b) => b.id - a.id)
+  }
+
+  #storedLive(live: LiveJob): WholeJob {
+    const { worker, batch: _, suspect, ...job } = live
+    const profile = worker === null ? undefined : this.#state.workers.get(worker)
+    const leaseUntil = profile === undefined ? null : profile.beatAt + profile.profile.leaseMs
+    const holder = worker === null ? null : { ...this.#holderOf(worker), leaseUntil }
+    return { ...job, state: this.#stateOf(live), isSuspect: suspect, endedAt: null, holder, failure: null }
+  }
+
+  async ahead(id: JobId): Promise<number> {
+    const job = this.#state.jobs.get(id)
+    if (!job || job.worker !== null) return 0
+    const now = this.#state.now()
+    return [...this.#state.jobs.values()].filter(
+      (other) =>
+        other.queue === job.queue &&
+        other.worker === null &&
+        other.cancelledAt === null &&
+        other.availableAt <= now &&
+        (other.priority - job.priority || other.availableAt - job.availableAt || other.id - job.id) < 0,
+    ).length
+  }
+
   async busy(leastMs: number): Promise<readonly BusyJob[]> {
     return [...this.#state.jobs.values()]
       .flatMap(({ id, job, queue, worker, startedAt }) => {
@@ -156,6 +207,29 @@ export class MemoryAdmin implements Admin {
       })
       .filter(({ runningMs }) => runningMs >= leastMs)
       .sort((a, b) => b.runningMs - a.runningMs || a.id - b.id)
+  }
+
+  async countAged(aged: Aged): Promise<number> {
+    return this.#aged(aged).length
+  }
+
+  async prune(aged: Aged, limit: number): Promise<number> {
+    const oldest = this.#aged(aged).slice(0, limit)
+    for (const { id } of oldest) {
+      this.#state.failed.delete(id)
+      this.#state.ended.delete(id)
+      this.#state.attempts.delete(id)
+    }
+    return oldest.length
+  }
+
+  /** The oldest first. */
+  #aged({ state, leastAgeMs }: Aged): WholeJob[] {
+    const before = this.#state.now() - leastAgeMs
+    const endOf = ({ endedAt }: WholeJob): number => endedAt ?? Number.POSITIVE_INFINITY
+    return this.#all()
+      .filter((job) => job.state === state && endOf(job) <= before)
+      .sort((a, b) => endOf(a) - endOf(b) || a.id - b.id)
   }
 
   async counts(): Promise<readonly QueueCounts[]> {
@@ -192,8 +266,21 @@ export class MemoryAdmin implements Admin {
     })
   }
 
-  async pause(queues: readonly string[], until: number | null): Promise<void> {
-    for (const queue of queues) this.#state.pauses.set(queue, until)
+  async restart(): Promise<readonly WorkerId[]> {
+    const living = [...this.#state.workers.values()].filter(({ death }) => death === null)
+    for (const worker of living) worker.restart = true
+    return living.sort((a, b) => a.startedAt - b.startedAt || a.id - b.id).map(({ id }) => id)
+  }
+
+  async pauses(): Promise<readonly PausedQueue[]> {
+    return [...this.#state.pauses.values()]
+      .filter(({ queue }) => this.#state.isPaused(queue))
+      .sort((a, b) => compare(a.queue, b.queue))
+  }
+
+  async pause(queues: readonly string[], until: number | null, reason: string | null): Promise<void> {
+    const pausedAt = this.#state.now()
+    for (const queue of queues) this.#state.pauses.set(queue, { queue, pausedAt, until, reason })
   }
 
   async resume(queues: readonly string[]): Promise<void> {
@@ -216,6 +303,17 @@ function matches(row: FailedRow, { ids, queue, job, error, since, until }: Faile
 
 function shown({ version: _, ...job }: FailedRow): FailedJob {
   return job
+}
+
+/** What only a live job has. */
+const notAlive = { isSuspect: false, availableAt: null, startedAt: null, cancelledAt: null, holder: null } as const
+
+function storedFailed({ failedAt, reason, errorType, error, ...job }: FailedRow): WholeJob {
+  return { ...job, ...notAlive, state: 'failed', endedAt: failedAt, failure: { reason, errorType, error } }
+}
+
+function storedEnded(row: EndedRow): WholeJob {
+  return { ...row, ...notAlive, crashes: 0, uniqueKey: null, failure: null }
 }
 
 function found(

@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts'
 import { systemClock } from '../../clock.ts'
 import { defaults } from '../../defaults.ts'
-import type { FailedJob } from '../admin.ts'
+import type { FailedJob, PausedQueue } from '../admin.ts'
 import type {
   AttemptRecord,
   Due,
@@ -51,6 +51,9 @@ export interface EndedRow extends Held {
   readonly failures: number
   readonly job: string
   readonly queue: string
+  readonly priority: number
+  readonly version: number
+  readonly enqueuedAt: number
   readonly endedAt: number
   readonly envelope: string
 }
@@ -70,6 +73,8 @@ export interface WorkerState {
   state: 'working' | 'draining'
   beatAt: number
   death: Death | null
+  /** Somebody has asked it to make room for a new process. */
+  restart: boolean
 }
 
 /** What a memory store holds: one Map for each table of the other stores. Several stores may share it. */
@@ -79,8 +84,8 @@ export class MemoryState {
   readonly ended = new Map<JobId, EndedRow>()
   readonly attempts = new Map<JobId, readonly AttemptRecord[]>()
   readonly workers = new Map<WorkerId, WorkerState>()
-  /** Paused queues and until when; null: until they are resumed. */
-  readonly pauses = new Map<string, number | null>()
+  /** Pauses by queue, those that are over among them. */
+  readonly pauses = new Map<string, PausedQueue>()
   readonly #clock: Clock
   #lastId = 0
 
@@ -128,15 +133,16 @@ export class MemoryState {
   }
 
   isPaused(queue: string): boolean {
-    const until = this.pauses.get(queue)
-    return until !== undefined && (until === null || until > this.now())
+    const pause = this.pauses.get(queue)
+    return pause !== undefined && (pause.until === null || pause.until > this.now())
   }
 
   /** Ends a live job otherwise than by failing: its unique key is free. */
   end(job: LiveJob, state: EndedRow['state']): void {
-    const { id, fence, queue, failures, envelope } = job
+    const { id, fence, queue, priority, failures, version, enqueuedAt, envelope } = job
+    const facts = { id, fence, job: job.job, queue, priority, failures, version, enqueuedAt, envelope }
     this.jobs.delete(id)
-    this.ended.set(id, { id, state, fence, job: job.job, queue, failures, envelope, endedAt: this.now() })
+    this.ended.set(id, { ...facts, state, endedAt: this.now() })
   }
 
   /** Adds a record to a job's history, of which the first and the last ones are kept. */

@@ -175,7 +175,15 @@ class MemoryStore implements Store {
 
   #join(id: WorkerId, profile: WorkerProfile): BeatAnswer {
     const now = this.#state.now()
-    this.#state.workers.set(id, { id, profile, startedAt: now, beatAt: now, state: 'working', death: null })
+    this.#state.workers.set(id, {
+      id,
+      profile,
+      startedAt: now,
+      beatAt: now,
+      state: 'working',
+      death: null,
+      restart: false,
+    })
     return { known: true }
   }
 
@@ -193,6 +201,7 @@ class MemoryStore implements Store {
     const longestMs = waits.reduce((longest, wait) => Math.max(longest, wait), Number.NEGATIVE_INFINITY)
     return {
       known: this.#state.workers.get(worker)?.death === null,
+      restart: this.#state.workers.get(worker)?.restart === true,
       cancelled: held.filter((id) => typeof this.#state.jobs.get(id)?.cancelledAt === 'number'),
       neighbours: this.#neighbours(worker, host),
       suspectWaitMs: longestMs < 0 ? null : longestMs,

@@ -1,29 +1,36 @@
-import { and, asc, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gte, isNull, lt, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 import { drizzle } from 'drizzle-orm/pg-proxy'
 import { isKhepriError } from '../../errors.ts'
 import type {
   Admin,
+  Aged,
   BusyJob,
   Cancelled,
   FailedFilter,
   FailedGroup,
   FailedJob,
   FoundJob,
+  JobFilter,
   LiveFilter,
+  PausedQueue,
   QueueCounts,
   Retried,
+  StoredJob,
+  WholeJob,
   WorkerRow,
 } from '../admin.ts'
 import type { StoreOptions } from '../options.ts'
-import type { AttemptRecord, FailReason, Held, JobId } from '../store.ts'
+import type { AttemptRecord, FailReason, Held, JobId, WorkerId } from '../store.ts'
 import type { Call, Connections } from './connections.ts'
 import { FailedJobs } from './failed-jobs.ts'
 import { serverNow } from './fragments.ts'
 import { LiveJobs } from './live-jobs.ts'
+import { Pruning } from './pruning.ts'
 import { type PostgresTables, postgresTables } from './schema.ts'
 import { bigints, type Parameter } from './statement.ts'
 import { openConnections } from './store.ts'
+import { StoredJobs } from './stored-jobs.ts'
 
 /** Failed jobs read at once; only so many are ever in memory. */
 const pageSize = 500
@@ -46,8 +53,11 @@ class PostgresAdmin implements Admin {
   readonly #options: StoreOptions
   readonly #failedJobs: FailedJobs
   readonly #liveJobs: LiveJobs
+  readonly #storedJobs: StoredJobs
+  readonly #pruning: Pruning
   readonly #reading: ReturnType<typeof queriesOver>
   readonly #writing: ReturnType<typeof queriesOver>
+  readonly #restarting: ReturnType<typeof queriesOver>
 
   constructor(connections: Connections, options: StoreOptions) {
     const deadlineMs = Math.max(options.deadlineMs, scanMs)
@@ -56,8 +66,11 @@ class PostgresAdmin implements Admin {
     this.#tables = postgresTables(options.names, options.schema)
     this.#failedJobs = new FailedJobs(connections, options)
     this.#liveJobs = new LiveJobs(connections, options)
+    this.#storedJobs = new StoredJobs(connections, options, deadlineMs)
+    this.#pruning = new Pruning(connections, options, deadlineMs)
     this.#reading = queriesOver(connections, { doing: 'read its tables', kind: 'reading', deadlineMs })
     this.#writing = queriesOver(connections, { doing: 'pause or resume queues', kind: 'repeatable' })
+    this.#restarting = queriesOver(connections, { doing: 'mark its workers', kind: 'repeatable' })
   }
 
   /** The store's one notion of now, see `statements.ts`. */
@@ -173,12 +186,33 @@ class PostgresAdmin implements Admin {
     return this.#liveJobs.find(id)
   }
 
+  jobs(filter: JobFilter, limit: number | null): AsyncIterable<StoredJob> {
+    return this.#storedJobs.list(filter, limit)
+  }
+
+  stored(id: JobId): Promise<WholeJob | null> {
+    return this.#storedJobs.one(id)
+  }
+
+  ahead(id: JobId): Promise<number> {
+    return this.#storedJobs.ahead(id)
+  }
+
   busy(leastMs: number): Promise<readonly BusyJob[]> {
     return this.#liveJobs.busy(leastMs)
   }
 
+  countAged(aged: Aged): Promise<number> {
+    return this.#pruning.count(aged)
+  }
+
+  prune(aged: Aged, limit: number): Promise<number> {
+    return this.#pruning.prune(aged, limit)
+  }
+
   async counts(): Promise<readonly QueueCounts[]> {
-    const [live, failed, paused] = await Promise.all([this.#liveCounts(), this.#failedCounts(), this.#pausedQueues()])
+    const [live, failed, pauses] = await Promise.all([this.#liveCounts(), this.#failedCounts(), this.pauses()])
+    const paused = new Set(pauses.map(({ queue }) => queue))
     const queues = new Set([...live.keys(), ...failed.keys(), ...paused])
     return [...queues].sort(compare).map((queue) => ({
       queue,
@@ -214,11 +248,13 @@ class PostgresAdmin implements Admin {
     return new Map((await answered(query)).map(({ queue, count }) => [queue, count]))
   }
 
-  async #pausedQueues(): Promise<ReadonlySet<string>> {
-    const { queues } = this.#tables
-    const isPaused = sql`(${queues.pausedUntil} is null or ${queues.pausedUntil} > ${this.#now})`
-    const rows = await answered(this.#reading.select({ name: queues.name }).from(queues).where(isPaused))
-    return new Set(rows.map(({ name }) => name))
+  async pauses(): Promise<readonly PausedQueue[]> {
+    const { name: queue, pausedAt, pausedUntil: until, reason } = this.#tables.queues
+    const isPaused = sql`(${until} is null or ${until} > ${this.#now})`
+    const rows = await answered(
+      this.#reading.select({ queue, pausedAt, until, reason }).from(this.#tables.queues).where(isPaused),
+    )
+    return rows.sort((a, b) => compare(a.queue, b.queue))
   }
 
   async workers(): Promise<readonly WorkerRow[]> {
@@ -243,6 +279,14 @@ class PostgresAdmin implements Admin {
   #countHeld(what: SQL): SQL<number> {
     const { jobs, workers } = this.#tables
     return sql<number>`(select count(${what}) from ${jobs} where ${qualified(jobs.worker)} = ${qualified(workers.id)})`
+  }
+
+  async restart(): Promise<readonly WorkerId[]> {
+    const { workers } = this.#tables
+    const { id, startedAt, deadAt } = workers
+    const update = this.#restarting.update(workers).set({ restartAt: this.#now }).where(isNull(deadAt))
+    const asked = await answered(update.returning({ id, startedAt }))
+    return asked.sort((a, b) => a.startedAt - b.startedAt || a.id - b.id).map((worker) => worker.id)
   }
 
   async pause(names: readonly string[], until: number | null, reason: string | null): Promise<void> {

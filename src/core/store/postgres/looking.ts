@@ -13,6 +13,7 @@ export function look(tables: Relations, scope: Scope): string {
   const waiting = `${served}${due} and j.queue <> all(:exceptQueues::text[]) and not ${isPaused(tables, 'j.queue')}`
   return `select
   exists (select from ${workers} w where w.id = :worker::bigint and w.dead_at is null) as known,
+  exists (select from ${workers} w where w.id = :worker::bigint and w.restart_at is not null) as restart,
   (select json_agg(j.id) from ${jobs} j where j.id = any(:held::bigint[]) and j.cancelled_at is not null) as cancelled,
   (select json_agg(json_build_object('worker', w.id, 'bootId', w.boot_id, 'pidNamespace', w.pid_namespace, 'pid', w.pid,
       'pidStart', w.pid_start))
@@ -32,6 +33,7 @@ export function lookValues({ worker, host, held, filter }: Look): Values {
 export function sightOf(row: Row | undefined): Sight {
   return {
     known: row?.known === true,
+    restart: row?.restart === true,
     cancelled: (row?.cancelled ?? []) as readonly number[],
     neighbours: (row?.neighbours ?? []) as readonly Neighbour[],
     suspectWaitMs: (row?.suspect_wait ?? null) as number | null,

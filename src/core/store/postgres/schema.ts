@@ -140,6 +140,8 @@ export function postgresTables(names: TableNames, schema: string | undefined) {
     verdict: text('verdict'),
     /** What pays for its death: {"id": fence} of the started jobs that it held when it was judged. */
     blamed: text('blamed'),
+    /** When somebody asked it to make room for a new process; null: nobody did. */
+    restartAt: bigint('restart_at', { mode: 'number' }),
   })
 
   /** Queues that are paused; a queue without a row is not. */

@@ -69,10 +69,20 @@ function disown({ jobs }: Relations): string {
 
 function join({ workers }: Relations): string {
   const profile = ['name', 'version', 'host', 'boot_id', 'pid_namespace', 'pid', 'pid_start', 'queues', 'concurrency']
-  const columns = [...profile, 'lease_ms', 'state', 'started_at', 'beat_at', 'dead_at', 'verdict', 'blamed']
+  const columns = [
+    ...profile,
+    'lease_ms',
+    'state',
+    'started_at',
+    'beat_at',
+    'dead_at',
+    'verdict',
+    'blamed',
+    'restart_at',
+  ]
   return `insert into ${workers} (id, ${columns.join(', ')})
 values (:worker::bigint, :name::text, :version::text, :host::text, :bootId::text, :pidNamespace::text, :pid::bigint,
-  :pidStart::text, :queues::text, :concurrency::bigint, :leaseMs::bigint, 'working', ${now}, ${now}, null, null, null)
+  :pidStart::text, :queues::text, :concurrency::bigint, :leaseMs::bigint, 'working', ${now}, ${now}, null, null, null, null)
 on conflict (id) do update set ${columns.map((column) => `${column} = excluded.${column}`).join(', ')}`
 }
 

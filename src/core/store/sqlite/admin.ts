@@ -2,25 +2,32 @@ import { and, asc, count, desc, eq, getTableColumns, gt, gte, isNull, lt, max, o
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3'
 import type {
   Admin,
+  Aged,
   BusyJob,
   Cancelled,
   FailedFilter,
   FailedGroup,
   FailedJob,
   FoundJob,
+  JobFilter,
   LiveFilter,
+  PausedQueue,
   QueueCounts,
   Retried,
+  StoredJob,
+  WholeJob,
   WorkerRow,
 } from '../admin.ts'
 import { requireCurrent } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
-import type { AttemptRecord, FailReason, Held, JobId } from '../store.ts'
+import type { AttemptRecord, FailReason, Held, JobId, WorkerId } from '../store.ts'
 import { appliedMigrations } from './applied.ts'
 import { Connection, operatorRole } from './connection.ts'
 import { LiveJobs } from './live-jobs.ts'
 import { oneOf } from './one-of.ts'
+import { Pruning } from './pruning.ts'
 import { type SqliteTables, sqliteTables } from './schema.ts'
+import { StoredJobs } from './stored-jobs.ts'
 import { now } from './transaction.ts'
 
 /** Failed jobs read at once: bounds memory, since an envelope can be a mebibyte. */
@@ -46,6 +53,8 @@ class SqliteAdmin implements Admin {
   readonly #db: BetterSQLite3Database
   readonly #tables: SqliteTables
   readonly #liveJobs: LiveJobs
+  readonly #storedJobs: StoredJobs
+  readonly #pruning: Pruning
 
   constructor(connection: Connection, options: StoreOptions) {
     this.#connection = connection
@@ -55,6 +64,8 @@ class SqliteAdmin implements Admin {
     this.#db = drizzle(connection.db)
     this.#tables = sqliteTables(options.names)
     this.#liveJobs = new LiveJobs({ connection, db: this.#db, tables: this.#tables, now: () => this.#now() })
+    this.#storedJobs = new StoredJobs(connection, options.names, () => this.#now())
+    this.#pruning = new Pruning(connection, options.names, () => this.#now())
   }
 
   async *failed(filter: FailedFilter, limit: number | null): AsyncGenerator<FailedJob> {
@@ -201,15 +212,35 @@ class SqliteAdmin implements Admin {
     return this.#liveJobs.find(id)
   }
 
+  jobs(filter: JobFilter, limit: number | null): AsyncIterable<StoredJob> {
+    return this.#storedJobs.list(filter, limit)
+  }
+
+  stored(id: JobId): Promise<WholeJob | null> {
+    return this.#storedJobs.one(id)
+  }
+
+  ahead(id: JobId): Promise<number> {
+    return this.#storedJobs.ahead(id)
+  }
+
   async busy(leastMs: number): Promise<readonly BusyJob[]> {
     return this.#liveJobs.busy(leastMs)
+  }
+
+  countAged(aged: Aged): Promise<number> {
+    return this.#pruning.count(aged)
+  }
+
+  prune(aged: Aged, limit: number): Promise<number> {
+    return this.#pruning.prune(aged, limit)
   }
 
   async counts(): Promise<readonly QueueCounts[]> {
     return this.#connection.read(() => {
       const live = new Map(this.#liveCounts().map((row) => [row.queue, row]))
       const failed = new Map(this.#failedCounts().map((row) => [row.queue, row.count]))
-      const paused = new Set(this.#pausedQueues())
+      const paused = new Set(this.#paused().map(({ queue }) => queue))
       return [...new Set([...live.keys(), ...failed.keys(), ...paused])].sort(byText).map((queue) => ({
         ...(live.get(queue) ?? { queue, ready: 0, running: 0, scheduled: 0, oldestReadyAt: null }),
         failed: failed.get(queue) ?? 0,
@@ -239,11 +270,19 @@ class SqliteAdmin implements Admin {
     return this.#db.select({ queue: failed.queue, count: count() }).from(failed).groupBy(failed.queue).all()
   }
 
-  #pausedQueues(): readonly string[] {
-    const { queues } = this.#tables
-    const isPaused = or(isNull(queues.pausedUntil), gt(queues.pausedUntil, this.#now()))
-    const rows = this.#db.select({ name: queues.name }).from(queues).where(isPaused).all()
-    return rows.map(({ name }) => name)
+  async pauses(): Promise<readonly PausedQueue[]> {
+    return this.#connection.read(() => this.#paused())
+  }
+
+  #paused(): readonly PausedQueue[] {
+    const { name: queue, pausedAt, pausedUntil: until, reason } = this.#tables.queues
+    const isPaused = or(isNull(until), gt(until, this.#now()))
+    return this.#db
+      .select({ queue, pausedAt, until, reason })
+      .from(this.#tables.queues)
+      .where(isPaused)
+      .orderBy(asc(queue))
+      .all()
   }
 
   async workers(): Promise<readonly WorkerRow[]> {
@@ -272,6 +311,20 @@ class SqliteAdmin implements Admin {
       .groupBy(id)
       .orderBy(asc(startedAt), asc(id))
     return this.#connection.read(() => rows.all())
+  }
+
+  async restart(): Promise<readonly WorkerId[]> {
+    const { id, startedAt, deadAt } = this.#tables.workers
+    return this.#connection.write(() => {
+      const living = this.#db
+        .select({ id })
+        .from(this.#tables.workers)
+        .where(isNull(deadAt))
+        .orderBy(asc(startedAt), asc(id))
+      const ids = living.all().map((worker) => worker.id)
+      this.#db.update(this.#tables.workers).set({ restartAt: this.#now() }).where(oneOf(id, ids)).run()
+      return ids
+    })
   }
 
   async pause(queues: readonly string[], until: number | null, reason: string | null): Promise<void> {

@@ -11,6 +11,7 @@ export function lookIn({ connection, statements, now }: Transaction, { worker, h
   const dueAt = connection.statement(statements.suspectDue(filter)).pluck().get(waiting) as number | null
   return {
     known: connection.statement(statements.known).get({ worker }) !== undefined,
+    restart: connection.statement(statements.restart).get({ worker }) !== undefined,
     cancelled: connection
       .statement(statements.cancelled)
       .pluck()

@@ -135,6 +135,8 @@ export function sqliteTables(names: TableNames) {
     verdict: text('verdict'),
     /** What pays for its death: {"id": fence} of the started jobs that it held when it was judged. */
     blamed: text('blamed'),
+    /** When somebody asked it to make room for a new process; null: nobody did. */
+    restartAt: integer('restart_at'),
   })
 
   /** Queues that are paused; a queue without a row is not. */

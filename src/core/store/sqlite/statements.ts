@@ -107,6 +107,9 @@ export function statementsFor(names: TableNames) {
 
     known: `select 1 from "${workers}" where id = :worker and dead_at is null`,
 
+    /** Also of a worker that was declared dead: it hears it before it joins anew. */
+    restart: `select 1 from "${workers}" where id = :worker and restart_at is not null`,
+
     neighbours: `select id as worker, boot_id as "bootId", pid_namespace as "pidNamespace", pid, pid_start as "pidStart"
       from "${workers}" where host = :host and dead_at is null and id <> :worker`,
 
@@ -118,7 +121,8 @@ export function statementsFor(names: TableNames) {
         boot_id = excluded.boot_id, pid_namespace = excluded.pid_namespace, pid = excluded.pid,
         pid_start = excluded.pid_start, queues = excluded.queues, concurrency = excluded.concurrency,
         lease_ms = excluded.lease_ms, state = excluded.state, started_at = excluded.started_at,
-        beat_at = excluded.beat_at, dead_at = null, verdict = null, blamed = null`,
+        beat_at = excluded.beat_at, dead_at = null, verdict = null, blamed = null,
+        restart_at = null`,
 
     beat: `update "${workers}" set beat_at = :now, state = :state where id = :worker and dead_at is null`,
 

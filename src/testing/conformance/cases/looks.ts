@@ -4,7 +4,7 @@ import { aWish, enqueueAll, enqueueOne, jobs, leaseMs, sorted } from '../builder
 import type { ConformanceCase } from '../context.ts'
 import { loseFirst } from '../steps.ts'
 
-const nothingSeen = { known: false, cancelled: [], neighbours: [], suspectWaitMs: null, newer: false }
+const nothingSeen = { known: false, restart: false, cancelled: [], neighbours: [], suspectWaitMs: null, newer: false }
 
 /** Filters that all serve the queue "default", each in one of the ways in which queues can be named. */
 const everyScope: readonly Filter['queues'][] = [[['default']], [['b', 'default'], ['a']], 'all']
@@ -27,6 +27,36 @@ export const lookCases: readonly ConformanceCase[] = [
       assert.equal((await first.look()).known, false)
       await second.beat('leaving')
       assert.equal((await second.look()).known, false)
+    },
+  },
+  {
+    name: 'the workers of a moment see that they are to restart, and one that joins later does not',
+    async run({ admin, first, second, third, clock }) {
+      await second.join()
+      await clock.advance(1)
+      await first.join()
+      assert.equal((await first.look()).restart, false)
+      assert.deepEqual(await admin.restart(), [second.id, first.id], 'in the order of their starts')
+      await clock.advance(1)
+      await third.join()
+
+      const restarts = [first, second, third].map(async (worker) => (await worker.look()).restart)
+      assert.deepEqual(await Promise.all(restarts), [true, true, false])
+      await first.join()
+      assert.equal((await first.look()).restart, false, 'it has joined anew')
+    },
+  },
+  {
+    name: 'a dead worker is not asked to restart, but one that is declared dead after it was asked still sees it',
+    async run(context) {
+      const { admin, first, second } = context
+      await first.join()
+      assert.deepEqual(await admin.restart(), [first.id])
+      await loseFirst(context)
+      const { known, restart } = await first.look()
+      assert.deepEqual([known, restart], [false, true])
+
+      assert.deepEqual(await admin.restart(), [second.id])
     },
   },
   {

@@ -104,4 +104,24 @@ export const pauseCases: readonly ConformanceCase[] = [
       assert.deepEqual(await first.reserve(), [])
     },
   },
+  {
+    name: 'pauses are listed by queue, with their beginning, their end and their reason, until they are over',
+    needs,
+    async run({ admin, clock }) {
+      const pausedAt = clock.now()
+      await admin.pause(['mail'], pausedAt + 1_000, 'deploy')
+      await admin.pause(['high'], null, null)
+      const high = { queue: 'high', pausedAt, until: null, reason: null }
+      assert.deepEqual(await admin.pauses(), [
+        high,
+        { queue: 'mail', pausedAt, until: pausedAt + 1_000, reason: 'deploy' },
+      ])
+
+      await clock.advance(1_000)
+      assert.deepEqual(await admin.pauses(), [high])
+
+      await admin.resume(['high'])
+      assert.deepEqual(await admin.pauses(), [])
+    },
+  },
 ]

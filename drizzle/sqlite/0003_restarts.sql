@@ -1,0 +1,2 @@
+-- least worker: 0.1.0
+ALTER TABLE `$workers` ADD `restart_at` integer;

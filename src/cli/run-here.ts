@@ -19,12 +19,13 @@ export interface RanHere {
 
 /** Runs one job in this process as a worker would, and writes nothing to any store. onLog: hears what the job logs. */
 export async function runHere(app: Khepri, job: Reservation, onLog: (text: string) => void): Promise<RanHere> {
-  const attempt = new Attempt(job, await settingOf(app))
+  const { promise: decided, resolve } = Promise.withResolvers<Outcome>()
+  const attempt = new Attempt(job, await settingOf(app, resolve))
   const stopLogging = app.events.on('job.log', ({ text }) => onLog(text))
   const listening = listenFor(attempt)
   // A handler that ignores its signal never returns: its outcome is waited for, not its end.
   void attempt.run()
-  const outcome = await attempt.outcome
+  const outcome = await decided
   attempt.dismiss()
   stopLogging()
   const signalled = listening.stop()
@@ -32,12 +33,13 @@ export async function runHere(app: Khepri, job: Reservation, onLog: (text: strin
   return { outcome, verdict: decide(outcome, attempt, Math.random()), attempt: attempt.attempt, tries, ms, signalled }
 }
 
-async function settingOf(app: Khepri): Promise<AttemptSetting> {
+async function settingOf(app: Khepri, onOutcome: (outcome: Outcome) => void): Promise<AttemptSetting> {
   const { tries, backoff, timeoutMs, maxPayloadBytes } = app.config
   return {
     ...{ registry: await app.registry(), clock: systemClock, events: app.events },
     ...{ tries, backoff, timeoutMs, maxPayloadBytes },
     gaveUp: new AbortController().signal,
+    onDecided: (_, outcome) => onOutcome(outcome),
     onStuck: () => {},
     onBound: () => () => {},
   }

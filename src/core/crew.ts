@@ -58,6 +58,11 @@ export class Crew {
     return this.#count((attempt) => attempt.isStuck)
   }
 
+  /** The same of one queue. */
+  stuckIn(queue: string): number {
+    return this.#count((attempt) => attempt.isStuck && attempt.reservation.queue === queue)
+  }
+
   /** A job that may have killed its worker gets no company, so that nobody else pays for it. */
   get runsSuspect(): boolean {
     return this.#count(({ isDecided, reservation }) => reservation.suspect && !isDecided) > 0

@@ -20,6 +20,8 @@ export const defaults = Object.freeze({
   lookEveryMs: 1_000,
   /** A suspect that has waited so long makes a worker let its slots run empty; up to as much again is added at random. */
   suspectPatienceMs: 5_000,
+  /** How long a worker lets its slots run empty for a suspect, the first time. */
+  roomMs: 10_000,
   /** A job that has run so long is named in the log, and again each time as much has passed. */
   busyMs: 300_000,
   /** How often a worker shows its beat thread that its event loop turns. */

@@ -27,6 +27,7 @@ import type {
   WorkerId,
   WorkerProfile,
 } from './store/store.ts'
+import { SuspectRoom } from './suspect-room.ts'
 import { describeError } from './text.ts'
 import { Wake } from './wake.ts'
 import type { WorkCounts, WorkerParts, WorkHandle, WorkOptions } from './work.ts'
@@ -61,6 +62,7 @@ export class Worker implements WorkHandle {
   readonly #pace: Pace
   readonly #wake: Wake
   readonly #prefetch: Prefetch
+  readonly #suspectRoom: SuspectRoom
   /** Attempts that began out of the prefetched ones: the store has not been told yet. */
   readonly #unmarked = new Set<Attempt>()
   /** Rounds under way, and what they ask for. */
@@ -82,11 +84,6 @@ export class Worker implements WorkHandle {
   #outages = 0
   /** The store is to be asked although there is nothing to write or to take: to see it back, or to disown. */
   #owesRound = false
-  /** A suspect has waited long enough: nothing is taken until nothing runs, and then it comes alone. */
-  #makesRoom = false
-  /** No room is made before this moment, by the monotonic clock. */
-  #roomNotBefore = 0
-  #suspectPatienceMs: number
   #hasSeenNewer = false
   #isQuiet = false
   #isAborting = false
@@ -110,7 +107,7 @@ export class Worker implements WorkHandle {
     this.#prefetch = new Prefetch(clock, options.concurrency, this.#mostPrefetched)
     this.#membership = this.#newMembership()
     this.#control = this.#newControl()
-    this.#suspectPatienceMs = this.#drawPatience()
+    this.#suspectRoom = new SuspectRoom(clock, parts.random)
     const { tries, backoff, timeoutMs, maxPayloadBytes } = options
     const gaveUp = this.#gaveUp.signal
     this.#crew = new Crew(
@@ -231,7 +228,7 @@ export class Worker implements WorkHandle {
   }
 
   get #mayStart(): boolean {
-    return !this.#isStopping && !this.#makesRoom && this.#membership.isGood && this.#outages === 0
+    return !this.#isStopping && !this.#suspectRoom.isOpen && this.#membership.isGood && this.#outages === 0
   }
 
   #startPrefetched(): void {
@@ -285,13 +282,13 @@ export class Worker implements WorkHandle {
   /** Slots to fill now. */
   get #free(): number {
     if (!this.#mayReserve) return 0
-    if (this.#makesRoom && (this.#crew.size > 0 || this.#asked > 0)) return 0
+    if (this.#suspectRoom.isOpen && (this.#crew.undecided > 0 || this.#asked > 0)) return 0
     return Math.max(0, Math.min(this.#slots - this.#asked, this.#allowed, this.#room.most))
   }
 
   /** How many jobs may be reserved for slots that are not free yet. */
   get #prefetchRoom(): number {
-    if (!this.#mayReserve || this.#makesRoom || this.#outages > 0) return 0
+    if (!this.#mayReserve || this.#suspectRoom.isOpen || this.#outages > 0) return 0
     return Math.max(0, this.#prefetch.room - this.#asked)
   }
 
@@ -348,7 +345,7 @@ export class Worker implements WorkHandle {
       except: this.#broken.size === 0 ? except : [...except, ...this.#broken],
       exclude: this.#crew.excluded,
       maxVersion: envelopeVersion,
-      suspects: this.#crew.size === 0 && this.#prefetch.size === 0 && this.#asked === 0,
+      suspects: this.#crew.undecided === 0 && this.#prefetch.size === 0 && this.#asked === 0,
     }
   }
 
@@ -400,7 +397,8 @@ export class Worker implements WorkHandle {
     // The answer took longer than the lease. Only the store knows whether anybody has taken us for dead meanwhile.
     if (!this.#membership.isGood) await this.#membership.confirm()
     if (worker !== this.#membership.id || !this.#membership.isGood) return this.#leaveToOthers(reserve)
-    if (this.#makesRoom && answer.reserved[0]?.suspect !== true) this.#closeRoom()
+    if (answer.reserved[0]?.suspect) this.#suspectRoom.used()
+    else if (this.#suspectRoom.isOpen) this.#suspectRoom.close()
     this.#receive(answer.reserved, reserve)
     await this.#afterLook(reserve, answer.reserved.length)
   }
@@ -445,7 +443,8 @@ export class Worker implements WorkHandle {
   }
 
   async #outage(error: unknown): Promise<void> {
-    if (!isKhepriError(error)) throw error
+    // A fault of our own is not cured by trying again.
+    if (!isKhepriError(error) || error.code === 'BUG') throw error
     this.#owesRound = true
     this.#contact.lost('exchange', error)
     await this.#pauseAfterOutage()
@@ -521,9 +520,11 @@ export class Worker implements WorkHandle {
     })
   }
 
-  /** With every slot taken by a handler that ignores its signal, only a new process helps. */
+  /** With every slot, or all that a queue may have, taken by handlers that ignore their signal, only a new process helps. */
   #onStuck(): void {
-    if (this.#crew.stuck >= this.options.concurrency) this.drain('stuck')
+    const { concurrency, queueLimits } = this.options
+    const isFull = [...queueLimits].some(([queue, limit]) => this.#crew.stuckIn(queue) >= limit)
+    if (isFull || this.#crew.stuck >= concurrency) this.drain('stuck')
   }
 
   #stopServing(job: string, { source, message }: Outcome & { readonly kind: 'unloadable' }): void {
@@ -617,29 +618,11 @@ export class Worker implements WorkHandle {
   async #onSight({ known, restart, cancelled, suspectWaitMs, newer }: Sight, asked: WorkerId): Promise<void> {
     this.#crew.cancel(cancelled)
     if (restart) this.drain('restart')
-    this.#makeRoomFor(suspectWaitMs)
+    this.#suspectRoom.see(suspectWaitMs)
+    this.#wake.ring()
     if (newer && !this.#hasSeenNewer) this.#events.emit('envelopes.newer', { worker: this.worker })
     this.#hasSeenNewer ||= newer
     if (!known) await this.#membership.declaredDead(asked)
-  }
-
-  /** A suspect runs only where nothing else does; on a busy queue somebody has to let its slots run empty for it. */
-  #makeRoomFor(suspectWaitMs: number | null): void {
-    const isPatient = suspectWaitMs === null || suspectWaitMs < this.#suspectPatienceMs
-    this.#makesRoom = !isPatient && this.#clock.monotonic() >= this.#roomNotBefore
-    this.#wake.ring()
-  }
-
-  /** Room was made. A suspect that still did not come is not first in its queue: it waits its turn like any other job. */
-  #closeRoom(): void {
-    this.#makesRoom = false
-    this.#suspectPatienceMs = this.#drawPatience()
-    this.#roomNotBefore = this.#clock.monotonic() + this.#suspectPatienceMs
-  }
-
-  /** Drawn by each worker, so that not all of them make room for one suspect. */
-  #drawPatience(): number {
-    return defaults.suspectPatienceMs * (1 + this.#parts.random())
   }
 
   #onRecovery({ dead, freed, bad }: Recovery): void {

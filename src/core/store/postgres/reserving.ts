@@ -11,8 +11,11 @@ export type Scope = 'strict' | 'merged' | 'all'
 /** Levels of priority that are looked up one by one in a queue; what lies beyond is read as one ordered range. */
 const mostLevels = 64
 
+/** What was written with SQL may have an id that no JavaScript number holds. */
+const countable = `j.id <= ${Number.MAX_SAFE_INTEGER}`
+
 /** What this worker would take once it is due, if it could read every envelope; the queue is chosen by `served`. */
-export const wantedOfAnyVersion = `j.worker is null and j.cancelled_at is null
+export const wantedOfAnyVersion = `j.worker is null and ${countable} and j.cancelled_at is null
   and (:only::text[] is null or j.job = any(:only::text[])) and j.job <> all(:except::text[])
   and j.id <> all(:exclude::bigint[])`
 

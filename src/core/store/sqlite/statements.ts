@@ -207,6 +207,8 @@ function waiting(filter: Filter): string {
 function wanted({ only, except, exclude }: Filter): readonly string[] {
   return [
     'worker is null',
+    // What was written with SQL may have an id that no JavaScript number holds.
+    `id <= ${Number.MAX_SAFE_INTEGER}`,
     'cancelled_at is null',
     only === null ? '' : `job ${listed('only')}`,
     except.length === 0 ? '' : `job not ${listed('except')}`,

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { requireCurrent } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
 import { RecoveryPass } from '../recovery.ts'
@@ -78,7 +79,10 @@ class SqliteStore implements Store {
   }
 
   async exchange(round: Round): Promise<Exchanged> {
-    return this.#write(workerRole, (transaction) => new Exchange(transaction, round.worker).run(round))
+    const answer = await this.#write(workerRole, (transaction) => new Exchange(transaction, round.worker).run(round))
+    // The driver is synchronous: without a turn of the event loop short jobs would keep out signals, timers and beats.
+    await setImmediate()
+    return answer
   }
 
   async beat(beat: Beat): Promise<BeatAnswer> {

@@ -76,7 +76,9 @@ export class Attempt {
   /** Wall clock, epoch milliseconds. */
   readonly startedAt: number
   readonly #setting: AttemptSetting
-  readonly #controller = new AbortController()
+  /** Made when somebody asks for its signal: most handlers never do. */
+  #controller: AbortController | null = null
+  #aborted: { readonly reason: unknown } | null = null
   readonly #startedMonotonic: number
   #outcome: Outcome | null = null
   #hasReturned = false
@@ -135,6 +137,15 @@ export class Attempt {
   /** From the moment it was due to the start of this run. */
   get waitMs(): number {
     return Math.max(0, this.startedAt - this.reservation.availableAt)
+  }
+
+  /** Aborts when the handler should stop, with the reason. */
+  get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController()
+      if (this.#aborted) this.#controller.abort(this.#aborted.reason)
+    }
+    return this.#controller.signal
   }
 
   /** It is clear how it ended, whether or not its handler has come back. */
@@ -205,7 +216,7 @@ export class Attempt {
   async runFailedHook(error: unknown): Promise<void> {
     if (!this.#envelope || this.#handler?.failed === null) return
     const controller = new AbortController()
-    const context = new Context(this, this.#envelope, controller.signal, this.#setting.events)
+    const context = new Context(this, this.#envelope, () => controller.signal, this.#setting.events)
     const call = current.run(this, () => this.#callFailedHook(error, context))
     await this.#bounded(call, this.timeoutMs ?? defaults.hookMs, controller)
   }
@@ -219,17 +230,17 @@ export class Attempt {
   /** Waits only for what takes time: most jobs have their module imported, and no schema. */
   async #proceed(): Promise<void> {
     const unreadable = this.#read()
-    if (this.#controller.signal.aborted) return this.#finish(this.#notStarted())
+    if (this.#aborted) return this.#finish(this.#notStarted())
     const prepared = unreadable ?? this.#prepare()
     const refusal = prepared instanceof Promise ? await prepared : prepared
     if (refusal) return this.#finish(refusal)
-    if (this.#controller.signal.aborted) return this.#finish(this.#notStarted())
+    if (this.#aborted) return this.#finish(this.#notStarted())
     await this.#perform()
   }
 
   /** Why its handler was never called. */
   #notStarted(): Outcome {
-    const { reason } = this.#controller.signal
+    const reason = this.#aborted?.reason
     return reason instanceof Cancelled ? { kind: 'cancelled', error: reason } : { kind: 'interrupted' }
   }
 
@@ -295,7 +306,7 @@ export class Attempt {
   async #perform(): Promise<void> {
     const { timeoutMs } = this
     const envelope = this.#envelope as OpenEnvelope
-    const context = new Context(this, envelope, this.#controller.signal, this.#setting.events)
+    const context = new Context(this, envelope, () => this.signal, this.#setting.events)
     if (timeoutMs !== null) this.#bind(timeoutMs)
     this.#setting.events.emit('job.started', { ...this.facts, waitMs: this.waitMs })
     let outcome: Outcome
@@ -309,16 +320,16 @@ export class Attempt {
   }
 
   #outcomeOf(error: unknown): Outcome {
-    if (this.#controller.signal.reason instanceof Cancelled) return { kind: 'cancelled', error }
+    if (this.#aborted?.reason instanceof Cancelled) return { kind: 'cancelled', error }
     const delay = releaseOf(error)
     if (delay !== undefined) return { kind: 'released', delay }
-    if (this.#controller.signal.reason instanceof Interrupted) return { kind: 'interrupted' }
+    if (this.#aborted?.reason instanceof Interrupted) return { kind: 'interrupted' }
     return { kind: 'threw', error }
   }
 
   /** An attempt that passed its timeout has failed, whatever its handler made of the signal. */
   #timeoutOutcome(): Outcome | null {
-    const { reason } = this.#controller.signal
+    const reason = this.#aborted?.reason
     return reason instanceof AttemptTimeout ? { kind: 'threw', error: reason } : null
   }
 
@@ -334,9 +345,10 @@ export class Attempt {
 
   /** Aborts the signal; a handler that has not come back by the end of the grace is given up on. */
   #abort(reason: unknown, outcome: Outcome): void {
-    if (this.#hasReturned || this.#controller.signal.aborted) return
+    if (this.#hasReturned || this.#aborted) return
     this.#graceTimer = this.#setting.clock.after(defaults.graceMs, () => this.#giveUp(outcome))
-    this.#controller.abort(reason)
+    this.#aborted = { reason }
+    this.#controller?.abort(reason)
   }
 
   #giveUp(outcome: Outcome): void {
@@ -431,12 +443,12 @@ class Context implements JobContext {
   readonly dispatchedAt: number
   readonly availableAt: number
   readonly unique: string | null
-  readonly signal: AbortSignal
   readonly log: (...values: readonly unknown[]) => void
   readonly release: (delay?: DurationInput) => never = release
   readonly #envelope: OpenEnvelope
+  readonly #signal: () => AbortSignal
 
-  constructor(attempt: Attempt, envelope: OpenEnvelope, signal: AbortSignal, events: EventBus) {
+  constructor(attempt: Attempt, envelope: OpenEnvelope, signal: () => AbortSignal, events: EventBus) {
     const { id, job, queue, crashes, availableAt } = attempt.reservation
     this.id = id
     this.job = job
@@ -447,9 +459,13 @@ class Context implements JobContext {
     this.dispatchedAt = envelope.dispatchedAt
     this.availableAt = availableAt
     this.unique = envelope.unique
-    this.signal = signal
+    this.#signal = signal
     this.#envelope = envelope
     this.log = (...values) => events.emit('job.log', { ...attempt.facts, text: format(...values) })
+  }
+
+  get signal(): AbortSignal {
+    return this.#signal()
   }
 
   get payloadText(): string {

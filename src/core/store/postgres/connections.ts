@@ -5,8 +5,8 @@ import { type Address, addressesOf, Connection, type Row } from './connection.ts
 import { isBrokenConnection, isConflict, SilenceError, type Stage, storeError } from './errors.ts'
 import { type Parameter, parametersOf, type Statement } from './statement.ts'
 
-/** Two statements in flight keep a server busy; more would only cost it memory. */
-const mostConnections = 2
+/** Two rounds under way keep a server busy, and a look does not wait for them; more would only cost it memory. */
+const mostConnections = 3
 
 /** A close that takes longer than this gives up: the process wants to end. */
 const closeMs = 5_000

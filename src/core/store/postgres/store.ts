@@ -60,6 +60,8 @@ export async function openConnections(url: string, options: StoreOptions): Promi
 }
 
 class PostgresStore implements Store {
+  /** While the server works on one round the worker prepares the next. */
+  readonly flights = 2
   readonly #connections: Connections
   readonly #options: StoreOptions
   readonly #statements: Statements

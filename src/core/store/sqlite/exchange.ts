@@ -43,15 +43,42 @@ export class Exchange {
   }
 
   run(round: Round): Exchanged {
-    const settled = this.#held(round.settle)
+    const { plain, others } = inParts(round.settle)
+    const completed = this.#completeAtOnce(plain)
+    const settled = this.#held(others)
     const endings = settled.accepted.map(endingOf)
     this.#settle(endings)
-    const ids = this.#enqueue(round.enqueue, endings)
+    const ids = this.#enqueue(round.enqueue, [...completed.done, ...endings])
     this.#disown(round.disown)
     const started = this.#held(round.start)
     this.#start(started.accepted.map(({ claim }) => claim))
     const reserved = round.reserve ? this.#reserve(round.reserve) : []
-    return { lost: [...settled.lost, ...started.lost], ids, cancelled: cancelledOf(settled.accepted), reserved }
+    const lost = [...completed.lost, ...settled.lost, ...started.lost]
+    return { lost, ids, cancelled: cancelledOf(settled.accepted), reserved }
+  }
+
+  /** Nearly all endings are such; comparing and deleting in one statement saves reading their rows before. */
+  #completeAtOnce(plain: readonly Of<'complete'>[]): {
+    readonly done: readonly Settlement[]
+    readonly lost: readonly Held[]
+  } {
+    if (plain.length === 0) return { done: [], lost: [] }
+    const refs = JSON.stringify(Object.fromEntries(plain.map(({ id, fence }) => [id, fence])))
+    const gone = this.#prepared('complete').pluck().all({ refs, worker: this.#worker }) as JobId[]
+    if (gone.length === plain.length) {
+      this.#forget(plain)
+      return { done: plain, lost: [] }
+    }
+    const deleted = new Set(gone)
+    const done = plain.filter(({ id }) => deleted.has(id))
+    this.#forget(done)
+    return { done, lost: plain.filter(({ id }) => !deleted.has(id)).map(({ id, fence }) => ({ id, fence })) }
+  }
+
+  /** A first reservation has fence 1: a job that was never reserved before has no history to remove. */
+  #forget(done: readonly Held[]): void {
+    const withHistory = done.filter(({ fence }) => fence > 1)
+    if (withHistory.length > 0) this.#prepared('forget').run({ ids: listOfIds(withHistory) })
   }
 
   /** Sorts out what this worker still holds under the very fence it names; a second claim for one job is lost. */
@@ -81,10 +108,8 @@ export class Exchange {
 
   #complete(done: readonly Of<'complete'>[]): void {
     const kept = done.filter(({ keep }) => keep)
-    // A first reservation has fence 1: a job that was never reserved before has no history to remove.
-    const withHistory = done.filter(({ keep, fence }) => !keep && fence > 1)
     this.#archive(kept, 'done', 0)
-    if (withHistory.length > 0) this.#prepared('forget').run({ ids: listOfIds(withHistory) })
+    this.#forget(done.filter(({ keep }) => !keep))
     if (done.length > 0) this.#prepared('remove').run({ ids: listOfIds(done) })
   }
 
@@ -181,6 +206,21 @@ export class Exchange {
     const { connection, statements } = this.#transaction
     return connection.statement(statements[name])
   }
+}
+
+/** Tells the completions that only delete from all other endings; where a job is named twice the order decides, one by one. */
+function inParts(settle: readonly Settlement[]): {
+  readonly plain: readonly Of<'complete'>[]
+  readonly others: readonly Settlement[]
+} {
+  if (new Set(settle.map(({ id }) => id)).size < settle.length) return { plain: [], others: settle }
+  const plain: Of<'complete'>[] = []
+  const others: Settlement[] = []
+  for (const settlement of settle) {
+    if (settlement.kind === 'complete' && !settlement.keep) plain.push(settlement)
+    else others.push(settlement)
+  }
+  return { plain, others }
 }
 
 /** Nothing that was cancelled is tried again. */

@@ -25,6 +25,11 @@ export function statementsFor(names: TableNames) {
     /** Which of these jobs the worker holds, under which fence, and whether somebody has cancelled them. */
     held: `select id, fence, cancelled_at is not null as "isCancelled" from "${jobs}" where id ${listed('ids')} and worker = :worker`,
 
+    /** Completes what the worker holds under these fences, {"id": fence}, in one step; answers which. */
+    complete: `delete from "${jobs}" where id in (select j.id from json_each(:refs) e
+        cross join "${jobs}" j on j.id = cast(e.key as integer) and j.fence = e.value and j.worker = :worker)
+      returning id`,
+
     liveKeys: `select unique_key as "key", id from "${jobs}" where unique_key ${listed('keys')}`,
 
     insert: (rows: number) =>

@@ -7,6 +7,7 @@ import type { SharedDatabase } from './core/database-url.ts'
 import { defaults } from './core/defaults.ts'
 import { Dispatcher, type DispatchRequest, rawJob } from './core/dispatch.ts'
 import { type DurationInput, parseDuration } from './core/duration.ts'
+import { Enqueuer } from './core/enqueuer.ts'
 import { KhepriError } from './core/errors.ts'
 import { EventBus } from './core/events.ts'
 import type { Job, JobDefinition, JobTerms } from './core/job.ts'
@@ -78,6 +79,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   readonly events = new EventBus()
   readonly #parts: AppParts
   readonly #workers = new Set<WorkHandle>()
+  readonly #enqueuer = new Enqueuer({ enqueue: async (jobs) => (await this.store()).enqueue(jobs) })
   #store: Promise<Store> | null = null
   #admin: Promise<Admin> | null = null
   #migrations: Promise<Migrations> | null = null
@@ -158,9 +160,9 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     return worker
   }
 
-  /** Writes rows that a Dispatcher prepared; durable when it resolves. */
-  async enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
-    return (await this.store()).enqueue(jobs)
+  /** Writes rows that a Dispatcher prepared; durable when it resolves. Concurrent calls share commits. */
+  enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
+    return this.#enqueuer.enqueue(jobs)
   }
 
   /** What turns requests into rows; its jobs' modules are imported as they are named. */

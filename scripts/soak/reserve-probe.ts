@@ -78,6 +78,6 @@ export class ReserveProbe {
       maxVersion: 1,
       suspects: false,
     } as const
-    return { ...everything, limit: 1, maxBytes: 1_000_000, started: 1, batch: ++this.#batch }
+    return { ...everything, sleepMs: null, limit: 1, maxBytes: 1_000_000, started: 1, batch: ++this.#batch }
   }
 }

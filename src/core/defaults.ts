@@ -12,6 +12,9 @@ export const defaults = Object.freeze({
   retryAfterMs: 90_000,
   /** The longest wait between two looks at an idle store. */
   sleepMs: 1_000,
+  /** A wake-up is not answered earlier than this after the last look: whoever filters would look for everybody else's jobs. */
+  leastWakeMs: 5,
+  longestListenPauseMs: 30_000,
   /** A look that came back empty is not repeated earlier than this, whatever nextDue says. */
   leastSleepMs: 50,
   /** A beat comes at least this often, so that a neighbour can judge contact within seconds. */

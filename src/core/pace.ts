@@ -9,6 +9,7 @@ export class Pace {
   readonly #clock: Clock
   readonly #ceilingMs: number
   #lookAt = 0
+  #lookedAt = Number.NEGATIVE_INFINITY
   #emptyLooks = 0
 
   constructor(clock: Clock, ceilingMs: number) {
@@ -30,8 +31,14 @@ export class Pace {
   /** The look found nothing; the next job is due in so many milliseconds, or none is known. */
   foundNothing(dueMs: number | null): void {
     const backedOffMs = defaults.leastSleepMs * 2 ** Math.min(this.#emptyLooks++, 20)
+    this.#lookedAt = this.#clock.monotonic()
     const waitMs = Math.min(this.#ceilingMs, backedOffMs, dueMs ?? Number.POSITIVE_INFINITY)
-    this.#lookAt = this.#clock.monotonic() + Math.max(defaults.leastSleepMs, waitMs)
+    this.#lookAt = this.#lookedAt + Math.max(defaults.leastSleepMs, waitMs)
+  }
+
+  /** Looks at once, or a little later where the last look has only just been. */
+  wake(): void {
+    this.#lookAt = Math.min(this.#lookAt, this.#lookedAt + defaults.leastWakeMs)
   }
 
   lookNow(): void {

@@ -67,6 +67,10 @@ export class Worker implements WorkHandle {
   readonly #unmarked = new Set<Attempt>()
   /** Rounds under way, and what they ask for. */
   #flights = 0
+  /** Ends what the store's wake-ups call; null: there are none. */
+  #unlisten: (() => Promise<void>) | null = null
+  /** Until when others know that this worker sleeps; by the monotonic clock. */
+  #asleepUntil = 0
   #asked = 0
   /** The oldest result, or start, that waits to be told; by the monotonic clock. */
   #untoldSince: number | null = null
@@ -188,6 +192,7 @@ export class Worker implements WorkHandle {
     // Before the first reservation: what a neighbour held that has just died may be all there is to do.
     await this.#control.look()
     this.#control.start()
+    this.#unlisten = (await this.#parts.store.listen?.(() => this.#onWake())) ?? null
     this.#reportBusyLater()
     if (maxTimeMs !== null) this.#later(maxTimeMs, () => this.drain('max-time'))
     try {
@@ -197,6 +202,7 @@ export class Worker implements WorkHandle {
     } finally {
       for (const timer of this.#timers) timer.cancel()
       this.#crew.dismiss()
+      await this.#unlisten?.()
     }
     return this.#report()
   }
@@ -276,7 +282,15 @@ export class Worker implements WorkHandle {
     if (!this.#canReserve) return null
     const started = this.#free
     const limit = Math.max(started, this.#prefetchRoom)
-    return { ...this.#filter, limit, started, maxBytes: defaults.maxReservedBytes, batch: this.#batches.next() }
+    const batch = this.#batches.next()
+    return { ...this.#filter, limit, started, maxBytes: defaults.maxReservedBytes, batch, sleepMs: this.#sleepMs }
+  }
+
+  /** How long this worker may sleep if it finds nothing; null: it does not sleep, or has said so and it still holds. */
+  get #sleepMs(): number | null {
+    const { once, stopWhenEmpty, sleepMs } = this.options
+    if (this.#unlisten === null || once || stopWhenEmpty) return null
+    return this.#asleepUntil - this.#clock.monotonic() > sleepMs ? null : 3 * sleepMs
   }
 
   /** Slots to fill now. */
@@ -400,7 +414,7 @@ export class Worker implements WorkHandle {
     if (answer.reserved[0]?.suspect) this.#suspectRoom.used()
     else if (this.#suspectRoom.isOpen) this.#suspectRoom.close()
     this.#receive(answer.reserved, reserve)
-    await this.#afterLook(reserve, answer.reserved.length)
+    await this.#afterLook(reserve, answer.reserved.length, sentAt)
   }
 
   /** What was reserved for a free slot begins; the rest waits for one, or goes back. */
@@ -537,8 +551,14 @@ export class Worker implements WorkHandle {
     if (served.every((name) => this.#broken.has(name))) this.drain('modules')
   }
 
-  async #afterLook(wish: Wish, found: number): Promise<void> {
+  async #afterLook(wish: Wish, found: number, sentAt: number): Promise<void> {
     if (found > 0) return this.#pace.found(found >= wish.limit)
+    if (wish.sleepMs !== null) {
+      const wasKnown = this.#asleepUntil > this.#clock.monotonic()
+      this.#asleepUntil = sentAt + wish.sleepMs
+      // What came after the look and before anybody knew that we sleep wakes nobody: once more.
+      if (!wasKnown) return this.#pace.lookNow()
+    }
     const dueMs = await this.#nextDue(wish)
     if (dueMs === undefined) return
     this.#pace.foundNothing(dueMs)
@@ -666,6 +686,13 @@ export class Worker implements WorkHandle {
     this.#batches.forget()
     this.#prefetch.forget()
     this.#unmarked.clear()
+  }
+
+  /** A job may have become ready. Nobody looks for every job of everybody else. */
+  #onWake(): void {
+    if (this.#free <= 0) return
+    this.#pace.wake()
+    this.#wake.ring()
   }
 
   #lookNow(): void {

@@ -10,7 +10,7 @@ describe('khepri migrate', () => {
     using project = new KhepriProject()
     const first = await project.khepri(['migrate'])
     expect(first).toMatchObject({ code: 0, stderr: '' })
-    expect(first.stdout).toMatch(/^applied {2}0000_jobs \.\. 0003_restarts {5}4 migrations, \d+(\.\d+)?m?s\n$/)
+    expect(first.stdout).toMatch(/^applied {2}0000_jobs \.\. 0003_marks {5}4 migrations, \d+(\.\d+)?m?s\n$/)
     expect(await project.khepri(['migrate'])).toMatchObject({
       code: 0,
       stdout: '',
@@ -23,7 +23,7 @@ describe('khepri migrate', () => {
     const [first, second] = [await project.khepri(['migrate', '--json']), await project.khepri(['migrate', '--json'])]
     expect(JSON.parse(first.stdout)).toMatchObject({
       database: 'sqlite:./khepri.db',
-      applied: ['0000_jobs', '0001_attempts', '0002_workers', '0003_restarts'],
+      applied: ['0000_jobs', '0001_attempts', '0002_workers', '0003_marks'],
     })
     expect(JSON.parse(second.stdout)).toMatchObject({ applied: [] })
   })
@@ -33,11 +33,11 @@ describe('khepri migrate', () => {
     expect(await project.khepri(['migrate', '--status'])).toMatchObject({
       code: 0,
       stdout:
-        'Migration      State\n0000_jobs      pending\n0001_attempts  pending\n0002_workers   pending\n0003_restarts  pending\n',
+        'Migration      State\n0000_jobs      pending\n0001_attempts  pending\n0002_workers   pending\n0003_marks     pending\n',
     })
     expect(await project.khepri(['migrate', '--dry-run'])).toMatchObject({
       code: 0,
-      stdout: 'would apply  0000_jobs .. 0003_restarts     4 migrations\n',
+      stdout: 'would apply  0000_jobs .. 0003_marks     4 migrations\n',
     })
     await project.khepri(['migrate', '--sql'])
     expect(await project.khepri(['failed'])).toMatchObject({ code: 78 })
@@ -128,7 +128,7 @@ onBothStores('khepri migrate', (store) => {
       expect(await project.khepri(['migrate', '--check', flag])).toMatchObject({ code: 78 })
       expect(await project.khepri(['migrate', flag])).toMatchObject({
         code: 0,
-        stdout: expect.stringContaining('0000_jobs .. 0003_restarts     4 migrations'),
+        stdout: expect.stringContaining('0000_jobs .. 0003_marks     4 migrations'),
       })
       expect(await project.khepri(['migrate', flag])).toMatchObject({
         code: 0,

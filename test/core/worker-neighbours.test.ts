@@ -20,7 +20,7 @@ async function neighbour(shop: Workshop, worker: WorkerId, jobs: number): Promis
     maxVersion: 1,
     suspects: false,
   } as const
-  const reserve = { ...filter, limit: jobs, maxBytes: 1e9, batch: 1, started: jobs }
+  const reserve = { ...filter, limit: jobs, maxBytes: 1e9, batch: 1, sleepMs: null, started: jobs }
   await shop.store.exchange({ worker, settle: [], enqueue: [], disown: [], start: [], reserve })
 }
 

@@ -121,6 +121,8 @@ export interface Wish extends Filter {
   readonly maxBytes: number
   /** Written on each row, so that a reservation whose answer was lost can be found again. */
   readonly batch: number
+  /** Where nothing comes, the worker sleeps for so long: who makes a job ready meanwhile wakes it. Null: nobody need. */
+  readonly sleepMs: number | null
   /**
    * The first so many go straight into a free slot and are marked as started. A job that a worker held unstarted when it
    * died comes as one of these or not at all, and nothing that stands behind it does: it may be what killed that worker
@@ -252,5 +254,10 @@ export interface Store {
   recover(observation: Observation): Promise<Recovery>
   /** Milliseconds until the earliest job that this filter could take (0: now), or null if there is none. */
   nextDue(filter: Filter): Promise<number | null>
+  /**
+   * Calls back when a job may have become ready for a worker that sleeps (see `Wish.sleepMs`); the result ends it. Only
+   * where the store can: an optimisation that may be late, come for nothing or not at all. Polling is the truth.
+   */
+  listen?(onWake: () => void): Promise<() => Promise<void>>
   close(): Promise<void>
 }

@@ -49,6 +49,7 @@ export function aWish(parts: Partial<Wish> = {}): Wish {
     exclude: [],
     maxVersion: 1,
     suspects: false,
+    sleepMs: null,
     limit,
     maxBytes: 16 * 1024 * 1024,
     batch: 1,

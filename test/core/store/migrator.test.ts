@@ -17,7 +17,7 @@ const dialects = ['sqlite', 'postgres'] as const
 
 describe.each(dialects)('the migrations of %s', (dialect) => {
   test('are four, oldest first', () => {
-    expect(migrationNames(dialect)).toEqual(['0000_jobs', '0001_attempts', '0002_workers', '0003_restarts'])
+    expect(migrationNames(dialect)).toEqual(['0000_jobs', '0001_attempts', '0002_workers', '0003_marks'])
   })
 
   test('each say which khepri they admit, and none that is newer than this one', () => {
@@ -88,7 +88,7 @@ test('status tells applied, pending, newer and unknown names apart', () => {
   ])
 
   expect(applied).toEqual(['0000_jobs', '0001_attempts'])
-  expect(pending.map(({ name }) => name)).toEqual(['0002_workers', '0003_restarts'])
+  expect(pending.map(({ name }) => name)).toEqual(['0002_workers', '0003_marks'])
   expect(newer).toEqual(['0004_rings'])
   expect(unknown).toEqual(['0005_comets', '9999_moons'])
 })

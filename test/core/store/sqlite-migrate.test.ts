@@ -12,7 +12,7 @@ import { openSqliteMigrations } from '../../../src/core/store/sqlite/migrate.ts'
 import { openSqliteStore } from '../../../src/core/store/sqlite/store.ts'
 import { aJob, aRound, aWish, freshPath, migrate, migratedPath, openStore, storeOptions } from './sqlite-support.ts'
 
-const all = ['0000_jobs', '0001_attempts', '0002_workers', '0003_restarts']
+const all = ['0000_jobs', '0001_attempts', '0002_workers', '0003_marks']
 
 async function open(path: string, given: Partial<StoreOptions> = {}): Promise<Migrations> {
   const migrations = await openSqliteMigrations(path, storeOptions(given))
@@ -85,8 +85,8 @@ describe('apply', () => {
     const path = await pathAt('0000_jobs')
     const migrations = await open(path)
 
-    expect(namesOf((await migrations.status()).pending)).toEqual(['0001_attempts', '0002_workers', '0003_restarts'])
-    expect(namesOf(await migrations.apply())).toEqual(['0001_attempts', '0002_workers', '0003_restarts'])
+    expect(namesOf((await migrations.status()).pending)).toEqual(['0001_attempts', '0002_workers', '0003_marks'])
+    expect(namesOf(await migrations.apply())).toEqual(['0001_attempts', '0002_workers', '0003_marks'])
   })
 
   test.each([
@@ -138,7 +138,7 @@ describe('a store', () => {
   test('on an older schema is SCHEMA_BEHIND with the names that are missing', async () => {
     await expect(openSqliteStore(await pathAt('0000_jobs'), storeOptions())).rejects.toMatchObject({
       code: 'SCHEMA_BEHIND',
-      message: 'the schema of sqlite:./test.db is behind: 0001_attempts, 0002_workers, 0003_restarts not applied',
+      message: 'the schema of sqlite:./test.db is behind: 0001_attempts, 0002_workers, 0003_marks not applied',
       fix: 'khepri migrate',
     })
   })

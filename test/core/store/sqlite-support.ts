@@ -74,7 +74,7 @@ export function aWish(given: Partial<Wish> = {}): Wish {
     maxVersion: 1,
     suspects: true,
   } as const
-  return { ...filter, limit: 10, maxBytes: 1_000_000, batch: 1, started: 10, ...given }
+  return { ...filter, limit: 10, maxBytes: 1_000_000, batch: 1, sleepMs: null, started: 10, ...given }
 }
 
 export function aRound(given: Partial<Round> = {}): Round {

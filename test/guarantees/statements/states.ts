@@ -96,6 +96,7 @@ async function take(
       started,
       maxBytes: 1_000_000,
       batch: 1,
+      sleepMs: null,
     },
   })
   return reserved

@@ -20,6 +20,10 @@ export interface ConnectionOptions {
   readonly url: string
   readonly prepare: boolean
   readonly deadlineMs: number
+  /** Hears every notification of a channel that this session listens on. */
+  readonly onNotify?: () => void
+  /** Hears the end of the session, whatever the reason. */
+  readonly onClose?: () => void
 }
 
 const driverTypes = { bigint: { to: 20, from: [20], serialize: String, parse: Number } }
@@ -138,7 +142,9 @@ export class Connection {
       onnotice: () => {},
       onclose: () => {
         this.#closed = true
+        this.#options.onClose?.()
       },
+      ...(this.#options.onNotify && { onnotify: this.#options.onNotify }),
       connection: { application_name: 'khepri' },
     }
   }

@@ -1,7 +1,7 @@
 import { systemClock } from '../../clock.ts'
 import { KhepriError } from '../../errors.ts'
 import type { StoreOptions } from '../options.ts'
-import { type Address, addressesOf, Connection, type Row } from './connection.ts'
+import { type Address, addressesOf, Connection, type ConnectionOptions, type Row } from './connection.ts'
 import { isBrokenConnection, isConflict, SilenceError, type Stage, storeError } from './errors.ts'
 import { type Parameter, parametersOf, type Statement } from './statement.ts'
 
@@ -146,13 +146,18 @@ export class Connections {
     if (this.#closed) throw new KhepriError('BUG', `the connections to ${this.#options.label} are closed`)
   }
 
+  /** Opens a session beside the others, for as long as the caller wants it. */
+  openSession(hooks: Pick<ConnectionOptions, 'onNotify' | 'onClose'>): Promise<Connection> {
+    return this.#openAny(hooks)
+  }
+
   /** Tries the servers that the URL names in its order. */
-  async #openAny(): Promise<Connection> {
+  async #openAny(hooks: Pick<ConnectionOptions, 'onNotify' | 'onClose'> = {}): Promise<Connection> {
     const { prepare, deadlineMs } = this.#options
     const failures: unknown[] = []
     for (const address of this.#addresses) {
       try {
-        return await Connection.open(address, { url: this.#url, prepare, deadlineMs })
+        return await Connection.open(address, { url: this.#url, prepare, deadlineMs, ...hooks })
       } catch (error) {
         failures.push(error)
       }

@@ -1,4 +1,4 @@
-import type { Relations } from './fragments.ts'
+import { now, type Relations, rung } from './fragments.ts'
 import { levels, reservation, type Scope } from './reserving.ts'
 import { completions, followUps, otherEndings, starts } from './settling.ts'
 
@@ -10,9 +10,11 @@ export function exchange(tables: Relations, scope: Scope, size: 'lean' | 'full')
     ...starts(tables),
     ...(size === 'full' ? [...otherEndings(tables), ...followUps(tables)] : []),
     ...reservation(tables, scope),
+    slept(tables),
+    ...(size === 'full' ? [rung(tables, freesNow)] : []),
   ]
   const answers = [reservedRows, refused('asked_done', 'done', 'settle'), refused('asked_start', 'begun', 'start')]
-  if (size === 'full') answers.push(refused('asked_end', 'held', 'settle'), cancelledRows, followedRows)
+  if (size === 'full') answers.push(refused('asked_end', 'held', 'settle'), cancelledRows, followedRows, rungRows)
   return `with recursive ${parts.join(',\n')}\n${answers.join('\nunion all ')}`
 }
 
@@ -25,6 +27,18 @@ function refused(asked: string, accepted: string, kind: string): string {
   return `select '${kind}', null, a.id, a.fence, ${noJob} from ${asked} a
   where not exists (select from ${accepted} d where d.id = a.id and d.fence = a.fence)`
 }
+
+/** Whoever finds nothing says that it sleeps, in the same moment. */
+function slept({ workers }: Relations): string {
+  return `slept as (update ${workers} w set asleep_until = ${now} + :sleepMs::bigint
+  where w.id = :worker::bigint and :sleepMs::bigint > 0 and not exists (select from taken))`
+}
+
+/** What is given back, and what was dispatched with a completion, may be somebody else's at once. */
+const freesNow = `exists (select from held h where h.kind in ('release', 'retry') and coalesce(h.delay, 0) <= 0)
+  or exists (select from added)`
+
+const rungRows = `select 'rung', null, null, null, ${noJob} from rung`
 
 const cancelledRows = `select 'cancelled', null, h.id, h.fence, ${noJob} from held h where h.kind <> h.asked`
 

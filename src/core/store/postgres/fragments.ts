@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { TableNames } from '../names.ts'
 import { identifier } from './statement.ts'
 
@@ -7,6 +8,8 @@ import { identifier } from './statement.ts'
 export interface Relations extends TableNames {
   /** The sequence of job ids as an expression. */
   readonly jobIds: string
+  /** Where sleeping workers are woken; one name for an installation, in one database. */
+  readonly channel: string
 }
 
 /** Qualifies the tables of one installation. */
@@ -22,8 +25,26 @@ export function relations(names: TableNames, schema: string | undefined): Relati
     workers: qualified(workers),
     queues: qualified(queues),
     migrations: qualified(migrations),
+    channel: channelOf(schema, jobs),
     jobIds: `pg_get_serial_sequence('${qualified(jobs).replaceAll("'", "''")}', 'id')::regclass`,
   }
+}
+
+/** Names may be longer together than a channel's may be. */
+function channelOf(schema: string | undefined, jobs: string): string {
+  return `khepri_${createHash('sha256')
+    .update(`${schema ?? ''}.${jobs}`)
+    .digest('hex')
+    .slice(0, 32)}`
+}
+
+/**
+ * Wakes sleeping workers. A notification takes a lock at commit, so nobody sends one where nobody sleeps, and a statement
+ * sends one at most. when: a condition. The part must be named by what follows, or it does not happen.
+ */
+export function rung({ workers, channel }: Relations, when: string): string {
+  return `rung as materialized (select pg_notify('${channel}', '') where (${when})
+  and exists (select from ${workers} w where w.asleep_until > ${now} and w.dead_at is null))`
 }
 
 /** The server's moment, in epoch milliseconds: the beginning of the transaction. */

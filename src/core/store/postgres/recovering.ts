@@ -2,7 +2,7 @@ import type { Chores, RecoverySteps } from '../recovery.ts'
 import type { JobId, Observation, WorkerId } from '../store.ts'
 import type { Row } from './connection.ts'
 import type { Call, Connections, Values } from './connections.ts'
-import { archive, free, now, type Relations, these } from './fragments.ts'
+import { archive, free, now, type Relations, rung, these } from './fragments.ts'
 import { survivor } from './reserving.ts'
 import { bigints, type Statement } from './statement.ts'
 
@@ -61,20 +61,23 @@ select h.id from held h where h.id > :after::bigint order by h.id limit ${movedA
  *
  * Only what it held when it was judged pays for a worker's death.
  */
-export function freeDead({ jobs, workers }: Relations): string {
+export function freeDead(tables: Relations): string {
+  const { jobs, workers } = tables
   return `with doomed as materialized (
   select h.id, w.verdict, h.started_at is not null as started,
     coalesce((w.blamed::json ->> h.id::text)::bigint = h.fence, false) as blamed
   from (select unnest(:ids::bigint[]) as id order by 1) a,
   lateral (select j.id, j.fence, j.worker, j.started_at from ${jobs} j where j.id = a.id and exists (
     select from ${workers} w where w.id = j.worker and w.dead_at is not null) for update skip locked) h
-  join ${workers} w on w.id = h.worker)
-update ${jobs} j set ${free}, fence = j.fence + 1,
+  join ${workers} w on w.id = h.worker),
+freed as (update ${jobs} j set ${free}, fence = j.fence + 1,
   crashes = j.crashes + case when ${these('doomed', ` where p.blamed and p.started and p.verdict = 'alone'`)} then 1 else 0 end,
   suspect = case when j.suspect = 1 or ${these('doomed', ` where p.blamed and p.started and p.verdict = 'company'`)} then 1
     when ${these('doomed', ` where p.blamed and not p.started and p.verdict in ('company', 'unstarted')`)} then ${survivor}
     else j.suspect end
-where ${these('doomed')} returning j.id`
+where ${these('doomed')} returning j.id),
+${rung(tables, 'exists (select from freed)')}
+select f.id from freed f left join rung on true`
 }
 
 /** Some of the cancelled jobs that nobody holds. */

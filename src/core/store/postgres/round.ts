@@ -27,7 +27,7 @@ const noFilter: Filter = {
   maxVersion: 0,
   suspects: false,
 }
-const noWish: Wish = { ...noFilter, limit: 0, maxBytes: 0, batch: 0, started: 0 }
+const noWish: Wish = { ...noFilter, sleepMs: null, limit: 0, maxBytes: 0, batch: 0, started: 0 }
 
 /** How the filter names its queues; the texts differ only in that. */
 export function scopeOf({ queues }: Filter): Scope {
@@ -103,6 +103,7 @@ export function roundValues(round: Round): Values {
     reach: wish.limit * 2 + 50,
     maxBytes: wish.maxBytes,
     batch: wish.batch,
+    sleepMs: wish.sleepMs,
     started: wish.started,
   }
 }

@@ -142,6 +142,8 @@ export function postgresTables(names: TableNames, schema: string | undefined) {
     blamed: text('blamed'),
     /** When somebody asked it to make room for a new process; null: nobody did. */
     restartAt: bigint('restart_at', { mode: 'number' }),
+    /** Until when it sleeps: who makes a job ready meanwhile wakes it, where the store needs to know. */
+    asleepUntil: bigint('asleep_until', { mode: 'number' }),
   })
 
   /** Queues that are paused; a queue without a row is not. */

@@ -1,5 +1,5 @@
 import { exchange } from './exchange.ts'
-import { free, holders, insertJobs, now, type Relations } from './fragments.ts'
+import { free, holders, insertJobs, now, type Relations, rung } from './fragments.ts'
 import { look } from './looking.ts'
 import { abandoned, chores, endAbandoned, forgetDead, freeDead, heldByDead, judge } from './recovering.ts'
 import { nextDue, type Scope } from './reserving.ts'
@@ -25,6 +25,7 @@ export function statementsFor(tables: Relations) {
     /** All of that, and every other ending, and follow-ups. */
     full: byScope((scope) => statement(exchange(tables, scope, 'full'))),
     disown: statement(disown(tables)),
+    ring: statement(`with ${rung(tables, 'true')} select 1 from rung`),
     nextDue: byScope((scope) => statement(nextDue(tables, scope))),
     join: statement(join(tables)),
     beat: statement(
@@ -50,15 +51,17 @@ function byScope(build: (scope: Scope) => Statement): Readonly<Record<Scope, Sta
   return { strict: build('strict'), merged: build('merged'), all: build('all') }
 }
 
-function enqueue({ jobs, jobIds }: Relations): string {
+function enqueue(tables: Relations): string {
+  const { jobs, jobIds } = tables
   return `with asked as materialized (
   select nextval(${jobIds}) as id, a.* from (
     select * from unnest(:queues::text[], :priorities::bigint[], :delays::bigint[], :moments::bigint[], :jobs::text[],
       :keys::text[], :versions::bigint[], :envelopes::text[])
       with ordinality as u(queue, priority, delay, moment, job, unique_key, version, envelope, place)
     order by u.place) a
-), added as (${insertJobs(jobs, 'asked a order by a.place')})
-select a.place, a.id, added.id is not null as added from asked a left join added on added.id = a.id`
+), added as (${insertJobs(jobs, 'asked a order by a.place')}),
+${rung(tables, 'exists (select from added)')}
+select a.place, a.id, added.id is not null as added from asked a left join added on added.id = a.id left join rung on true`
 }
 
 function disown({ jobs }: Relations): string {

@@ -22,6 +22,7 @@ import type { Row } from './connection.ts'
 import { type Call, Connections } from './connections.ts'
 import { Enqueuing } from './enqueuing.ts'
 import { relations } from './fragments.ts'
+import { Listener } from './listener.ts'
 import { lookValues, sightOf } from './looking.ts'
 import { PostgresRecovering } from './recovering.ts'
 import type { Scope } from './reserving.ts'
@@ -67,6 +68,7 @@ class PostgresStore implements Store {
   readonly #statements: Statements
   readonly #enqueuing: Enqueuing
   readonly #recovery: RecoveryPass
+  readonly #listeners = new Set<Listener>()
 
   constructor(connections: Connections, options: StoreOptions) {
     this.#connections = connections
@@ -147,7 +149,20 @@ class PostgresStore implements Store {
     return this.#recovery.run(observation)
   }
 
-  close(): Promise<void> {
-    return this.#connections.close()
+  /** A pooler that shares sessions loses what a session listens for: there nobody listens, and everybody polls. */
+  async listen(onWake: () => void): Promise<() => Promise<void>> {
+    if (!this.#options.prepare) return async () => {}
+    const { channel } = relations(this.#options.names, this.#options.schema)
+    const listener = new Listener((hooks) => this.#connections.openSession(hooks), channel, onWake)
+    this.#listeners.add(listener)
+    return async () => {
+      this.#listeners.delete(listener)
+      await listener.close()
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#listeners].map((listener) => listener.close()))
+    await this.#connections.close()
   }
 }

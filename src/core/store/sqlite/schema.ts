@@ -137,6 +137,8 @@ export function sqliteTables(names: TableNames) {
     blamed: text('blamed'),
     /** When somebody asked it to make room for a new process; null: nobody did. */
     restartAt: integer('restart_at'),
+    /** Until when it sleeps: who makes a job ready meanwhile wakes it, where the store needs to know. */
+    asleepUntil: integer('asleep_until'),
   })
 
   /** Queues that are paused; a queue without a row is not. */

@@ -26,6 +26,7 @@ import { SqliteRecovering } from './recovering.ts'
 import { Selection } from './selection.ts'
 import { type Statements, statementsFor } from './statements.ts'
 import { now, type Transaction } from './transaction.ts'
+import { WalWatch } from './wal-watch.ts'
 
 /**
  * Opens the hot side of an SQLite file.
@@ -52,6 +53,7 @@ class SqliteStore implements Store {
   )
   /** Opened to look at the schema: the first role that needs a connection takes it over. */
   #spare: Connection | undefined
+  #watch: WalWatch | null = null
   #isClosed = false
 
   constructor(path: string, options: StoreOptions) {
@@ -79,7 +81,12 @@ class SqliteStore implements Store {
   }
 
   async exchange(round: Round): Promise<Exchanged> {
-    const answer = await this.#write(workerRole, (transaction) => new Exchange(transaction, round.worker).run(round))
+    const answer = await this.#write(workerRole, (transaction) => {
+      const exchanged = new Exchange(transaction, round.worker).run(round)
+      // While the write lock is held nobody can commit what neither this look nor the watch would see.
+      if (round.reserve && exchanged.reserved.length === 0) this.#watch?.arm()
+      return exchanged
+    })
     // The driver is synchronous: without a turn of the event loop short jobs would keep out signals, timers and beats.
     await setImmediate()
     return answer
@@ -104,7 +111,23 @@ class SqliteStore implements Store {
     })
   }
 
+  async listen(onWake: () => void): Promise<() => Promise<void>> {
+    const watch = new WalWatch(this.#path, () => this.#version(), onWake)
+    this.#watch = watch
+    return async () => watch.close()
+  }
+
+  /** Changes with each commit of another connection. */
+  #version(): number {
+    try {
+      return this.#connection(workerRole).db.pragma('data_version', { simple: true }) as number
+    } catch {
+      return -1
+    }
+  }
+
   async close(): Promise<void> {
+    this.#watch?.close()
     this.#isClosed = true
     for (const connection of this.#connections.values()) connection.close()
     this.#spare?.close()

@@ -1,2 +1,0 @@
--- least worker: 0.1.0
-ALTER TABLE "$schema"."$workers" ADD COLUMN "restart_at" bigint;

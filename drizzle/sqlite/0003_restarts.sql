@@ -1,2 +1,0 @@
--- least worker: 0.1.0
-ALTER TABLE `$workers` ADD `restart_at` integer;

@@ -7,11 +7,11 @@ import { type DurationInput, formatDuration } from './duration.ts'
 import { decodeEnvelope, type OpenEnvelope, Poison } from './envelope.ts'
 import { isKhepriError } from './errors.ts'
 import type { EventBus, JobFacts } from './events.ts'
-import type { Checked, Handler } from './handler.ts'
-import { type JobContext, release, releaseOf } from './job.ts'
+import type { Checked, Handler, RunContext } from './handler.ts'
+import { release, releaseOf } from './job.ts'
 import type { Outcome } from './policy.ts'
 import type { RegisteredJob, Registry } from './registry.ts'
-import type { Reservation } from './store/store.ts'
+import type { Reservation, WorkerId } from './store/store.ts'
 import { describeError } from './text.ts'
 
 /** What every attempt of one worker shares. */
@@ -29,6 +29,8 @@ export interface AttemptSetting {
   readonly gaveUp: AbortSignal
   /** It is clear how an attempt ends; its handler may still run. */
   readonly onDecided: (attempt: Attempt, outcome: Outcome) => void
+  /** Under which id the worker holds what it has just reserved; a new one after it was declared dead. */
+  readonly workerId: () => WorkerId
   /** The handler ignored its signal past the grace. */
   readonly onStuck: () => void
   /** An attempt that is bound in time begins; the result is called when it ends. */
@@ -73,6 +75,7 @@ const current = new AsyncLocalStorage<Attempt>()
  */
 export class Attempt {
   readonly reservation: Reservation
+  readonly worker: WorkerId
   /** Wall clock, epoch milliseconds. */
   readonly startedAt: number
   readonly #setting: AttemptSetting
@@ -90,9 +93,11 @@ export class Attempt {
   #timer: Timer | null = null
   #graceTimer: Timer | null = null
   #unbind: (() => void) | null = null
+  #output: string | null = null
 
   constructor(reservation: Reservation, setting: AttemptSetting) {
     this.reservation = reservation
+    this.worker = setting.workerId()
     this.#setting = setting
     this.startedAt = setting.clock.now()
     this.#startedMonotonic = setting.clock.monotonic()
@@ -148,6 +153,11 @@ export class Attempt {
     return this.#controller.signal
   }
 
+  /** What the job wrote, where its handler has kept it. */
+  get output(): string | null {
+    return this.#output
+  }
+
   /** It is clear how it ended, whether or not its handler has come back. */
   get isDecided(): boolean {
     return this.#outcome !== null
@@ -166,6 +176,10 @@ export class Attempt {
   /** Its handler has ignored the signal past the grace and still runs. */
   get isStuck(): boolean {
     return this.#isStuck && !this.#hasReturned
+  }
+
+  keepOutput(output: string): void {
+    this.#output = output
   }
 
   /** Aborts the signal because the worker stops; after the grace the job is given back although its handler runs. */
@@ -346,7 +360,9 @@ export class Attempt {
   /** Aborts the signal; a handler that has not come back by the end of the grace is given up on. */
   #abort(reason: unknown, outcome: Outcome): void {
     if (this.#hasReturned || this.#aborted) return
-    this.#graceTimer = this.#setting.clock.after(defaults.graceMs, () => this.#giveUp(outcome))
+    this.#graceTimer = this.#setting.clock.after(this.#handler?.graceMs ?? defaults.graceMs, () =>
+      this.#giveUp(outcome),
+    )
     this.#aborted = { reason }
     this.#controller?.abort(reason)
   }
@@ -433,8 +449,10 @@ class WorkerKilled extends Error {
 }
 
 /** What the handler sees. `log` and `release` are own properties, so that they can be taken apart. */
-class Context implements JobContext {
+class Context implements RunContext {
   readonly id: number
+  readonly fence: number
+  readonly worker: WorkerId
   readonly job: string
   readonly queue: string
   readonly attempt: number
@@ -444,13 +462,16 @@ class Context implements JobContext {
   readonly availableAt: number
   readonly unique: string | null
   readonly log: (...values: readonly unknown[]) => void
+  readonly keepOutput: (output: string) => void
   readonly release: (delay?: DurationInput) => never = release
   readonly #envelope: OpenEnvelope
   readonly #signal: () => AbortSignal
 
   constructor(attempt: Attempt, envelope: OpenEnvelope, signal: () => AbortSignal, events: EventBus) {
-    const { id, job, queue, crashes, availableAt } = attempt.reservation
+    const { id, fence, job, queue, crashes, availableAt } = attempt.reservation
     this.id = id
+    this.fence = fence
+    this.worker = attempt.worker
     this.job = job
     this.queue = queue
     this.attempt = attempt.attempt
@@ -461,6 +482,7 @@ class Context implements JobContext {
     this.unique = envelope.unique
     this.#signal = signal
     this.#envelope = envelope
+    this.keepOutput = (output) => attempt.keepOutput(output)
     this.log = (...values) => events.emit('job.log', { ...attempt.facts, text: format(...values) })
   }
 

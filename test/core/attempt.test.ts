@@ -42,6 +42,7 @@ async function anAttempt(
       timeoutMs: null,
       maxPayloadBytes: 1024 * 1024,
       gaveUp: new AbortController().signal,
+      workerId: () => 3,
       onBound: () => () => {},
       onDecided: () => {},
     },

@@ -152,6 +152,8 @@ export function statementsFor(names: TableNames) {
       blamed = (select json_group_object(cast(j.id as text), j.fence) from ${held})
       where ${dying(names)} returning id`,
 
+    dead: `select id from "${workers}" where dead_at is not null`,
+
     /** Some of what dead workers hold, those that died long ago and were only frozen among them. */
     heldByDead: `${heldByDead(names)} and j.id > :after order by j.id limit ${movedAtOnce}`,
 

@@ -27,19 +27,20 @@ export const holdsRecords = (folder: string): boolean => entriesOf(folder).some(
  */
 export async function endGroupsOf(workers: readonly WorkerId[]): Promise<void> {
   const dead = new Set(workers.map(String))
-  const records = stateFolders().flatMap((folder) =>
-    entriesOf(folder)
-      .filter((file) => file.endsWith(ending) && dead.has(file.split('-', 1)[0] ?? ''))
-      .map((file) => ({ folder, file })),
-  )
-  await Promise.all(records.map(end))
+  await Promise.all(stateFolders().map((folder) => endIn(folder, dead)))
 }
 
-async function end({ folder, file }: { readonly folder: string; readonly file: string }): Promise<void> {
-  const path = join(folder, file)
-  const group = groupIn(path)
+async function endIn(folder: string, dead: ReadonlySet<string>): Promise<void> {
+  const files = entriesOf(folder).filter((file) => dead.has(file.split('-', 1)[0] ?? ''))
+  if (files.length === 0) return
+  const paths = files.map((file) => join(folder, file))
+  await Promise.all(paths.filter((path) => path.endsWith(ending)).map(end))
+  clear(folder, paths)
+}
+
+async function end(record: string): Promise<void> {
+  const group = groupIn(record)
   if (group !== null && !isReplaced(group)) await endGroup(group.id, 0)
-  clear(folder, path)
 }
 
 /** null where the record is gone: whoever took it away has ended the group. */
@@ -53,9 +54,9 @@ function groupIn(path: string): Group | null {
 }
 
 /** The folder goes with its last file. */
-function clear(folder: string, path: string): void {
+function clear(folder: string, paths: readonly string[]): void {
   try {
-    rmSync(path, { force: true })
+    for (const path of paths) rmSync(path, { force: true, recursive: true })
     rmdirSync(folder)
   } catch {
     // It holds more, or somebody else was faster.

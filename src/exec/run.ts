@@ -57,10 +57,14 @@ function start(command: Command, files: RunFiles, context: RunContext): ChildPro
   requireGuard(files.folder)
   const child = spawnGate(command, files, context)
   if (child.pid === undefined) throw new CommandNotStarted(command.shown, 'no process could be made for it')
-  files.record(groupOf(child.pid))
-  const opened = child.stdio[3] as Writable
-  // A gate that was killed meanwhile is told of by its exit.
-  opened.on('error', () => {}).end('\n')
+  // A gate that was killed meanwhile is told of by its exit; one that is closed unopened ends.
+  const opening = (child.stdio[3] as Writable).on('error', () => {})
+  try {
+    files.record(groupOf(child.pid))
+    opening.write('\n')
+  } finally {
+    opening.end()
+  }
   return child as ChildProcess & { readonly pid: number }
 }
 

@@ -16,7 +16,7 @@ test('a command alone has no arguments, no variables of its own, and runs beside
 test.each([
   { value: { exec: '' }, message: 'jobs.x.exec must be a path or a command, got ""' },
   { value: { exec: 7 }, message: 'jobs.x.exec must be a path or a command, got 7' },
-  { value: { exec: './x\0y' }, message: 'jobs.x.exec must be a path or a command, got "./x\\u0000y"' },
+  { value: { exec: './x\0y' }, message: 'jobs.x.exec must be a path or a command, got "./x\ufffdy"' },
   { value: { exec: './x', args: '-q' }, message: 'jobs.x.args must be a list of texts, got "-q"' },
   { value: { exec: './x', args: ['-q', 7] }, message: 'jobs.x.args[1] must be a text, got 7' },
   { value: { exec: './x', cwd: '' }, message: 'jobs.x.cwd must be a folder, got ""' },

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, statSync, watch, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, watch, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { endGroupsOf } from '../../src/exec/recorded-groups.ts'
@@ -168,6 +168,15 @@ describe('a command that cannot be started is a failed attempt that names it', (
     })
   })
 
+  test('where its arguments are more than the system takes', async () => {
+    using programs = new Programs()
+    programs.program('x', '#!/bin/sh\n')
+    expect(await programs.run('./x', { args: ['x'.repeat(4 << 20)] })).toMatchObject({
+      kind: 'failed',
+      message: 'cannot start ./x: spawn E2BIG',
+    })
+  })
+
   test('where its cwd is missing', async () => {
     using programs = new Programs()
     programs.program('x', '#!/bin/sh\n')
@@ -330,6 +339,37 @@ describe('the end of a group', () => {
     await lineIn(programs.in('started'))
     stopping.abort()
     expect(await running).toMatchObject({ kind: 'failed', message: 'killed by SIGTERM' })
+  })
+})
+
+/** The guards that this process has started. */
+function guards(): readonly number[] {
+  const isOurs = (pid: string): boolean => {
+    try {
+      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+      return command.includes('khepri-guard') && command.some((word) => word.includes(`/${process.pid}-`))
+    } catch {
+      return false
+    }
+  }
+  return readdirSync('/proc').filter(isOurs).map(Number).filter(isAlive)
+}
+
+describe('the guard', () => {
+  test('is one for all runs of a process, and is replaced when somebody kills it while something runs', async () => {
+    using programs = new Programs()
+    const stopping = new AbortController()
+    const running = programs.script('echo >started; exec sleep 60', { signal: stopping.signal })
+    await lineIn(programs.in('started'))
+    await programs.run('./script.sh', {}, { signal: AbortSignal.abort() })
+    const first = guards()
+    expect(first).toHaveLength(1)
+    process.kill(first[0] ?? 0, 'SIGKILL')
+    // Nobody is told when it has been replaced.
+    while (guards().length === 0 || guards()[0] === first[0]) await new Promise((resolve) => setTimeout(resolve, 5))
+    expect(guards()).toHaveLength(1)
+    stopping.abort()
+    await running
   })
 })
 

@@ -451,8 +451,6 @@ class WorkerKilled extends Error {
 /** What the handler sees. `log` and `release` are own properties, so that they can be taken apart. */
 class Context implements RunContext {
   readonly id: number
-  readonly fence: number
-  readonly worker: WorkerId
   readonly job: string
   readonly queue: string
   readonly attempt: number
@@ -462,16 +460,14 @@ class Context implements RunContext {
   readonly availableAt: number
   readonly unique: string | null
   readonly log: (...values: readonly unknown[]) => void
-  readonly keepOutput: (output: string) => void
   readonly release: (delay?: DurationInput) => never = release
+  readonly #attempt: Attempt
   readonly #envelope: OpenEnvelope
   readonly #signal: () => AbortSignal
 
   constructor(attempt: Attempt, envelope: OpenEnvelope, signal: () => AbortSignal, events: EventBus) {
-    const { id, fence, job, queue, crashes, availableAt } = attempt.reservation
+    const { id, job, queue, crashes, availableAt } = attempt.reservation
     this.id = id
-    this.fence = fence
-    this.worker = attempt.worker
     this.job = job
     this.queue = queue
     this.attempt = attempt.attempt
@@ -481,8 +477,8 @@ class Context implements RunContext {
     this.availableAt = availableAt
     this.unique = envelope.unique
     this.#signal = signal
+    this.#attempt = attempt
     this.#envelope = envelope
-    this.keepOutput = (output) => attempt.keepOutput(output)
     this.log = (...values) => events.emit('job.log', { ...attempt.facts, text: format(...values) })
   }
 
@@ -492,5 +488,17 @@ class Context implements RunContext {
 
   get payloadText(): string {
     return this.#envelope.payloadText
+  }
+
+  get fence(): number {
+    return this.#attempt.reservation.fence
+  }
+
+  get worker(): WorkerId {
+    return this.#attempt.worker
+  }
+
+  keepOutput(output: string): void {
+    this.#attempt.keepOutput(output)
   }
 }

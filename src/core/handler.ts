@@ -34,7 +34,7 @@ export interface RunContext extends JobContext {
   /** Who holds the job, as the store knows it. */
   readonly worker: WorkerId
   /** Keeps with the attempt what the job has written. */
-  readonly keepOutput: (output: string) => void
+  keepOutput(output: string): void
 }
 
 /** User code in the one form that a worker and a dispatcher call, whatever form it was written in. */

@@ -171,8 +171,8 @@ function ofFile(path: string, file: string, reading: Reading): (Found & { readon
   if (module !== undefined) return isFile(path) ? { name: module, ...ofModule(path, reading.root, null) } : null
   const name = executableName.exec(file)?.[1]
   if (name === undefined || !mayBeExecuted(path)) return null
-  const executable = { command: path, args: [], cwd: '.', env: {} }
-  return { name, ...ofExecutable(executable, inRoot(path, reading.root), {}, reading), origin: path }
+  const source = inRoot(path, reading.root)
+  return { name, ...ofExecutable({ command: source, args: [], cwd: '.', env: {} }, source, {}, reading), origin: path }
 }
 
 /** The bits rather than our own rights: a name must mean the same to whoever dispatches and whoever works. */

@@ -159,9 +159,9 @@ export function statementsFor(names: TableNames) {
 
     /** Only what it held when it was judged pays for a worker's death. */
     freeDead: `update "${jobs}" set ${free}, fence = fence + 1,
-        crashes = crashes + (w.verdict = 'alone' and ${isBlamed} and started_at is not null),
+        crashes = crashes + (w.verdict = 'alone' and ${isBlamed} and "${jobs}".started_at is not null),
         suspect = case when suspect = 1 or not ${isBlamed} or w.verdict not in ('company', 'unstarted') then suspect
-          when started_at is null then ${survivor} else 1 end
+          when "${jobs}".started_at is null then ${survivor} else 1 end
       from "${workers}" w where w.id = "${jobs}".worker and w.dead_at is not null and "${jobs}".id ${listed('ids')}`,
 
     forgetDead: `delete from "${workers}" where dead_at < :before

@@ -149,6 +149,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
       ...this.#beats(complete),
       profile: { ...identity, version: version() },
       fateOf: (neighbour) => fateOf(neighbour, identity),
+      beforeFreeing: async (dead) => (await import('./exec/recorded-groups.ts')).endGroupsOf(dead),
     })
     this.#workers.add(worker)
     const pruner = new Pruner({ admin: () => this.admin(), retention: retentionOf(this.config), clock, random })
@@ -176,7 +177,9 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   }
 
   registry(): Promise<Registry> {
-    this.#registry ??= Registry.open(this.config)
+    this.#registry ??= Registry.open(this.config, {
+      makeExecutable: async (executable) => (await import('./exec/handler.ts')).executableHandler(executable),
+    })
     return this.#registry
   }
 

@@ -131,6 +131,8 @@ class BeatThread {
   async #settle(overdue: readonly Watched[]): Promise<void> {
     const store = await this.#open()
     const { worker } = this.#state
+    // What it runs outside of this process must not run beside the next attempt.
+    await (await import('./exec/recorded-groups.ts')).endGroupsOf([worker])
     const settle = overdue.map((watched) => this.#settlementOf(watched))
     await store.exchange({ worker, settle, enqueue: [], disown: [], start: [], reserve: null })
     await store.beat({ kind: 'leaving', worker })

@@ -13,6 +13,7 @@ export { type Config, type ConfigInput, defineConfig } from './core/config.ts'
 export type { DurationInput } from './core/duration.ts'
 export { type ErrorCode, errorCodes, isKhepriError, KhepriError } from './core/errors.ts'
 export type { DrainReason, Events, WorkerReport } from './core/events.ts'
+export { type ExecutableInput, type ExecutableOptions, exec } from './core/executable.ts'
 export {
   defineJob,
   Job,

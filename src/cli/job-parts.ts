@@ -37,7 +37,7 @@ async function printAttempt(
       stack?.includes(message) ? stack : [`${errorType}: ${message}`, stack].filter((part) => part !== null).join('\n'),
     ),
   )
-  if (tail !== null) await output.print(indented(`output:\n${tail}`))
+  if (tail !== null) await output.print(indented(`output:\n${tail.trimEnd()}`))
 }
 
 const indented = (text: string): string => text.replaceAll(/^/gm, '  ')

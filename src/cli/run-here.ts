@@ -40,6 +40,8 @@ async function settingOf(app: Khepri, onOutcome: (outcome: Outcome) => void): Pr
     ...{ tries, backoff, timeoutMs, maxPayloadBytes },
     gaveUp: new AbortController().signal,
     onDecided: (_, outcome) => onOutcome(outcome),
+    // No worker of any store.
+    workerId: () => 0,
     onStuck: () => {},
     onBound: () => () => {},
   }

@@ -18,7 +18,8 @@ interface Loaded {
 export default class Jobs extends KhepriCommand {
   static readonly id = 'jobs'
   static readonly summary = 'List the registered jobs, and check that each loads'
-  static readonly description = 'Imports every job module; exit 1 names those that cannot be imported.'
+  static readonly description =
+    'Imports every job module and looks for every executable; exit 1 names those that are not in order.'
   static readonly examples = ['khepri jobs', 'khepri jobs --json']
   static readonly args = {}
   static readonly flags = {}
@@ -61,6 +62,7 @@ async function load(job: RegisteredJob): Promise<Loaded> {
   const { name, source } = job
   try {
     const handler = await job.handler()
+    await handler.verify?.()
     return { name, source, terms: { ...handler.terms, ...(await job.terms()) }, fault: null }
   } catch (fault) {
     return { name, source, terms: null, fault }

@@ -7,11 +7,11 @@ import { type DurationInput, formatDuration } from './duration.ts'
 import { decodeEnvelope, type OpenEnvelope, Poison } from './envelope.ts'
 import { isKhepriError } from './errors.ts'
 import type { EventBus, JobFacts } from './events.ts'
-import type { Checked, Handler } from './handler.ts'
-import { type JobContext, release, releaseOf } from './job.ts'
+import type { Checked, Handler, RunContext } from './handler.ts'
+import { release, releaseOf } from './job.ts'
 import type { Outcome } from './policy.ts'
 import type { RegisteredJob, Registry } from './registry.ts'
-import type { Reservation } from './store/store.ts'
+import type { Reservation, WorkerId } from './store/store.ts'
 import { describeError } from './text.ts'
 
 /** What every attempt of one worker shares. */
@@ -29,6 +29,8 @@ export interface AttemptSetting {
   readonly gaveUp: AbortSignal
   /** It is clear how an attempt ends; its handler may still run. */
   readonly onDecided: (attempt: Attempt, outcome: Outcome) => void
+  /** Under which id the worker holds what it has just reserved; a new one after it was declared dead. */
+  readonly workerId: () => WorkerId
   /** The handler ignored its signal past the grace. */
   readonly onStuck: () => void
   /** An attempt that is bound in time begins; the result is called when it ends. */
@@ -73,6 +75,7 @@ const current = new AsyncLocalStorage<Attempt>()
  */
 export class Attempt {
   readonly reservation: Reservation
+  readonly worker: WorkerId
   /** Wall clock, epoch milliseconds. */
   readonly startedAt: number
   readonly #setting: AttemptSetting
@@ -90,9 +93,11 @@ export class Attempt {
   #timer: Timer | null = null
   #graceTimer: Timer | null = null
   #unbind: (() => void) | null = null
+  #output: string | null = null
 
   constructor(reservation: Reservation, setting: AttemptSetting) {
     this.reservation = reservation
+    this.worker = setting.workerId()
     this.#setting = setting
     this.startedAt = setting.clock.now()
     this.#startedMonotonic = setting.clock.monotonic()
@@ -148,6 +153,11 @@ export class Attempt {
     return this.#controller.signal
   }
 
+  /** What the job wrote, where its handler has kept it. */
+  get output(): string | null {
+    return this.#output
+  }
+
   /** It is clear how it ended, whether or not its handler has come back. */
   get isDecided(): boolean {
     return this.#outcome !== null
@@ -166,6 +176,10 @@ export class Attempt {
   /** Its handler has ignored the signal past the grace and still runs. */
   get isStuck(): boolean {
     return this.#isStuck && !this.#hasReturned
+  }
+
+  keepOutput(output: string): void {
+    this.#output = output
   }
 
   /** Aborts the signal because the worker stops; after the grace the job is given back although its handler runs. */
@@ -346,7 +360,9 @@ export class Attempt {
   /** Aborts the signal; a handler that has not come back by the end of the grace is given up on. */
   #abort(reason: unknown, outcome: Outcome): void {
     if (this.#hasReturned || this.#aborted) return
-    this.#graceTimer = this.#setting.clock.after(defaults.graceMs, () => this.#giveUp(outcome))
+    this.#graceTimer = this.#setting.clock.after(this.#handler?.graceMs ?? defaults.graceMs, () =>
+      this.#giveUp(outcome),
+    )
     this.#aborted = { reason }
     this.#controller?.abort(reason)
   }
@@ -433,7 +449,7 @@ class WorkerKilled extends Error {
 }
 
 /** What the handler sees. `log` and `release` are own properties, so that they can be taken apart. */
-class Context implements JobContext {
+class Context implements RunContext {
   readonly id: number
   readonly job: string
   readonly queue: string
@@ -445,6 +461,7 @@ class Context implements JobContext {
   readonly unique: string | null
   readonly log: (...values: readonly unknown[]) => void
   readonly release: (delay?: DurationInput) => never = release
+  readonly #attempt: Attempt
   readonly #envelope: OpenEnvelope
   readonly #signal: () => AbortSignal
 
@@ -460,6 +477,7 @@ class Context implements JobContext {
     this.availableAt = availableAt
     this.unique = envelope.unique
     this.#signal = signal
+    this.#attempt = attempt
     this.#envelope = envelope
     this.log = (...values) => events.emit('job.log', { ...attempt.facts, text: format(...values) })
   }
@@ -470,5 +488,17 @@ class Context implements JobContext {
 
   get payloadText(): string {
     return this.#envelope.payloadText
+  }
+
+  get fence(): number {
+    return this.#attempt.reservation.fence
+  }
+
+  get worker(): WorkerId {
+    return this.#attempt.worker
+  }
+
+  keepOutput(output: string): void {
+    this.#attempt.keepOutput(output)
   }
 }

@@ -15,15 +15,17 @@ import { defaults } from './defaults.ts'
 import type { DurationInput } from './duration.ts'
 import { type Environment, readSetting, readVariable, readWorkFlags } from './environment.ts'
 import { isKhepriError, KhepriError } from './errors.ts'
+import type { ExecutableInput } from './executable.ts'
 import type { HandlerSource } from './handler.ts'
 import type { JobClass, JobDefinition, JobFunction, JobTerms } from './job.ts'
 import { type JobsEntry, parseJobs } from './jobs-setting.ts'
 import { type TableNames, tableNames } from './store/names.ts'
 
-/** What a map of jobs may hold for a name: a module, with or without terms, or the handler itself. */
+/** What a map of jobs may hold for a name: a module, with or without terms, a command, or the handler itself. */
 type JobEntryInput =
   | string
   | ({ readonly module: string } & JobTerms)
+  | ExecutableInput
   // biome-ignore lint/suspicious/noExplicitAny: a definition of any payload; `unknown` would refuse the typed ones
   | JobDefinition<any>
   | JobClass

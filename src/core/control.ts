@@ -4,7 +4,7 @@ import type { Contact } from './contact.ts'
 import { defaults } from './defaults.ts'
 import { isKhepriError } from './errors.ts'
 import type { Fate, ProcessTrace } from './process-identity.ts'
-import type { Look, Recovery, Sight, Store } from './store/store.ts'
+import type { BeforeFreeing, Look, Recovery, Sight, Store } from './store/store.ts'
 
 /** What a control loop needs, and whom it tells. */
 export interface ControlParts {
@@ -12,6 +12,7 @@ export interface ControlParts {
   readonly clock: Clock
   readonly contact: Contact
   readonly fateOf: (neighbour: ProcessTrace) => Fate
+  readonly beforeFreeing: BeforeFreeing | undefined
   /** How often neighbours' silence is judged: the interval of their beats. */
   readonly judgeEveryMs: number
   readonly look: () => Look
@@ -72,14 +73,15 @@ export class Control {
   }
 
   async #recover({ neighbours }: Sight): Promise<void> {
-    const { store, fateOf, look, onRecovery } = this.#parts
+    const { store, fateOf, look, beforeFreeing, onRecovery } = this.#parts
     const fates = neighbours.map((neighbour) => ({ worker: neighbour.worker, fate: fateOf(neighbour) }))
     const those = (wanted: Fate): readonly number[] =>
       fates.flatMap(({ worker, fate }) => (fate === wanted ? [worker] : []))
     const gone = those('gone')
     const silent = this.#isTimeToJudge()
     if (gone.length === 0 && !silent) return
-    onRecovery(await store.recover({ observer: look().worker, gone, rebooted: those('rebooted'), silent }))
+    const observation = { observer: look().worker, gone, rebooted: those('rebooted'), silent }
+    onRecovery(await store.recover(observation, beforeFreeing))
   }
 
   #isTimeToJudge(): boolean {

@@ -83,9 +83,12 @@ export class Crew {
     return [...this.#running.values()].filter((attempt) => !attempt.isDecided && attempt.ms >= ms)
   }
 
-  /** Tells whether a job may be held before there is a slot for it: a death while it runs must find its start written. */
-  mayWait({ envelope }: Reservation): boolean {
-    return !isDeadly.test(envelope)
+  /**
+   * Tells whether a job may be held before there is a slot for it: a death while it runs must find its start written, and
+   * what runs as a process of its own takes its own time.
+   */
+  mayWait({ job, envelope }: Reservation): boolean {
+    return !isDeadly.test(envelope) && this.#setting.registry.get(job)?.mayBePrefetched !== false
   }
 
   begin(reservation: Reservation): Attempt {

@@ -8,6 +8,7 @@ import {
   type SchemaIssue,
   type StandardSchema,
 } from './job.ts'
+import type { WorkerId } from './store/store.ts'
 import { parseTerms, type Terms } from './terms.ts'
 import { describeError, oneLine } from './text.ts'
 
@@ -26,6 +27,16 @@ export type Checked =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly issues: readonly string[] }
 
+/** What a handler is told about its attempt; users see the part that is a JobContext. */
+export interface RunContext extends JobContext {
+  /** The number of this reservation: grows with each one of the job. */
+  readonly fence: number
+  /** Who holds the job, as the store knows it. */
+  readonly worker: WorkerId
+  /** Keeps with the attempt what the job has written. */
+  keepOutput(output: string): void
+}
+
 /** User code in the one form that a worker and a dispatcher call, whatever form it was written in. */
 export interface Handler {
   readonly terms: Terms
@@ -34,11 +45,15 @@ export interface Handler {
   /** Checks a payload against the job's schema; without one every payload passes. Never throws. */
   check(payload: unknown): Checked | Promise<Checked>
   /** Runs the job once. payload: the value of a check that passed. */
-  run(payload: unknown, context: JobContext): Promise<unknown>
+  run(payload: unknown, context: RunContext): Promise<unknown>
   /** The hook for a job that has failed for good; null where there is none. */
   readonly failed: ((error: unknown, context: JobContext, payload: unknown) => Promise<unknown>) | null
   /** What is stored of an instance of a job class; null for the other forms, whose payload is given as it is. */
   readonly toPayload: ((instance: object) => unknown) | null
+  /** How long its end may take after its signal, where that is not the kernel's own grace; milliseconds. */
+  readonly graceMs?: number
+  /** Rejects where it could not be run now; for people who ask, a worker just runs it. */
+  readonly verify?: () => Promise<void>
 }
 
 type Class = (new (

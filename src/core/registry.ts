@@ -3,6 +3,7 @@ import { isAbsolute, join, relative, resolve } from 'node:path'
 import type { Config } from './config.ts'
 import { isRecord, refuseUnknownKeys } from './config-keys.ts'
 import { isKhepriError, KhepriError } from './errors.ts'
+import { type Executable, isExecutable, type MakeExecutable, parseExecutable } from './executable.ts'
 import { type Handler, handlerOf, isHandlerSource, isJob, jobIn } from './handler.ts'
 import type { JobsEntry } from './jobs-setting.ts'
 import { loadModule } from './module-loader.ts'
@@ -25,6 +26,8 @@ export interface RegisteredJob {
   readonly mayHaveSchema: boolean
   /** The handler once it was imported. */
   readonly ready: Handler | null
+  /** False where a worker must never hold it unstarted: an executable takes its own time, and its own process. */
+  readonly mayBePrefetched: boolean
   /** The handler, imported at the first call. Throws MODULE_BROKEN, at each call. */
   handler(): Promise<Handler>
 }
@@ -35,8 +38,17 @@ interface Found {
   readonly source: string
   /** The terms of an entry in object form; null where it has none. */
   readonly terms: Terms | null
+  readonly isExecutable?: true
   readonly load: () => Promise<unknown>
 }
+
+/** What other layers bring to a registry. */
+export interface RegistryParts {
+  readonly makeExecutable?: MakeExecutable
+}
+
+/** What every entry is read with. */
+interface Reading extends RegistryParts, Pick<Config, 'root' | 'file'> {}
 
 /** Which handler a job name means: the only place where names and code meet. */
 export class Registry {
@@ -51,10 +63,11 @@ export class Registry {
    *
    * Throws CONFIG_INVALID for an entry that is none and for a name with two handlers, CONFIG_UNSAFE for a folder of a stranger.
    */
-  static async open(config: Pick<Config, 'jobs' | 'root' | 'file'>): Promise<Registry> {
+  static async open(config: Pick<Config, 'jobs' | 'root' | 'file'>, parts: RegistryParts = {}): Promise<Registry> {
     const jobs = new Map<string, Registration>()
+    const reading: Reading = { ...parts, root: config.root, file: config.file }
     for (const entry of config.jobs)
-      for (const [name, found] of entry.kind === 'folder' ? inFolder(entry, config.root) : inMap(entry, config)) {
+      for (const [name, found] of entry.kind === 'folder' ? inFolder(entry, reading) : inMap(entry, reading)) {
         const known = jobs.get(name)
         if (known !== undefined && !known.isSameAs(found)) throw twoHandlers(name, known.source, found.source)
         if (known === undefined) jobs.set(name, new Registration(name, found, config.root))
@@ -110,6 +123,10 @@ class Registration implements RegisteredJob {
     return this.#found.terms === null
   }
 
+  get mayBePrefetched(): boolean {
+    return this.#found.isExecutable !== true
+  }
+
   isSameAs(other: Found): boolean {
     return this.origin === other.origin && this.#found.terms === null && other.terms === null
   }
@@ -131,19 +148,37 @@ class Registration implements RegisteredJob {
   }
 }
 
-const moduleName = /^(?![._])(?!.*\.d\.m?ts$)(?!.*\.test\.)(.+)\.(?:m?ts|m?js)$/
+const passedOver = /^[._]|\.d\.m?ts$|\.test\./
+const moduleName = /^(.+)\.(?:m?ts|m?js)$/
+const executableName = /^(.+?)(?:\.[^.]*)?$/
+const executeBits = 0o111
 
 function* inFolder(
   { path, shown: folder }: JobsEntry & { readonly kind: 'folder' },
-  root: string,
+  reading: Reading,
 ): Iterable<[string, Found]> {
   const names = filesIn(path, folder)
   requireTrusted(path, folder)
   for (const file of names) {
-    const name = moduleName.exec(file)?.[1]
-    if (name !== undefined && isFile(join(path, file)))
-      yield [checkName(name, `the name of ${folder}/${file}`), ofModule(join(path, file), root, null)]
+    const found = passedOver.test(file) ? null : ofFile(join(path, file), file, reading)
+    if (found !== null) yield [checkName(found.name, `the name of ${folder}/${file}`), found]
   }
+}
+
+/** A module by its extension, or else whatever may be executed; null for every other file. */
+function ofFile(path: string, file: string, reading: Reading): (Found & { readonly name: string }) | null {
+  const module = moduleName.exec(file)?.[1]
+  if (module !== undefined) return isFile(path) ? { name: module, ...ofModule(path, reading.root, null) } : null
+  const name = executableName.exec(file)?.[1]
+  if (name === undefined || !mayBeExecuted(path)) return null
+  const source = inRoot(path, reading.root)
+  return { name, ...ofExecutable({ command: source, args: [], cwd: '.', env: {} }, source, {}, reading), origin: path }
+}
+
+/** The bits rather than our own rights: a name must mean the same to whoever dispatches and whoever works. */
+function mayBeExecuted(path: string): boolean {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  return stat?.isFile() === true && (stat.mode & executeBits) !== 0
 }
 
 function filesIn(path: string, folder: string): readonly string[] {
@@ -162,22 +197,21 @@ function filesIn(path: string, folder: string): readonly string[] {
 
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
 
-function* inMap(
-  { entries }: JobsEntry & { readonly kind: 'map' },
-  config: Pick<Config, 'root' | 'file'>,
-): Iterable<[string, Found]> {
-  for (const [name, value] of entries) yield [name, ofEntry(value, name, config)]
+function* inMap({ entries }: JobsEntry & { readonly kind: 'map' }, reading: Reading): Iterable<[string, Found]> {
+  for (const [name, value] of entries) yield [name, ofEntry(value, name, reading)]
 }
 
-function ofEntry(value: unknown, name: string, { root, file }: Pick<Config, 'root' | 'file'>): Found {
+function ofEntry(value: unknown, name: string, reading: Reading): Found {
+  const { root, file } = reading
   if (typeof value === 'string' && value !== '') return ofModule(resolve(root, value), root, null)
   if (isJob(value)) {
     const source = file === null ? `the job ${shown(name)} in the configuration` : inRoot(file, root)
     return { origin: value, source, terms: isHandlerSource(value) ? value.terms : null, load: async () => value }
   }
   const what = `jobs.${name}`
-  if (!isRecord(value)) throw invalid(`${what} must be a path, a job or an object with a module, got ${shown(value)}`)
-  return ofObject(value, what, root)
+  if (!isRecord(value))
+    throw invalid(`${what} must be a path, a job or an object with a module or exec, got ${shown(value)}`)
+  return isExecutable(value) ? ofCommand(value, what, reading) : ofObject(value, what, root)
 }
 
 /** Tells a module and the terms under which it runs here. */
@@ -187,6 +221,26 @@ function ofObject(value: Readonly<Record<string, unknown>>, what: string, root: 
   if (typeof module !== 'string' || module === '') throw invalid(`${what}.module must be a path, got ${shown(module)}`)
   const terms = termsOf(value, what)
   return ofModule(resolve(root, module), root, Object.keys(terms).length === 0 ? null : terms)
+}
+
+/** Its terms are complete as they stand, so that nothing is loaded to dispatch it. */
+function ofCommand(value: Readonly<Record<string, unknown>>, what: string, reading: Reading): Found {
+  const executable = parseExecutable(value, what)
+  return { ...ofExecutable(executable, executable.command, termsOf(value, what), reading), origin: value }
+}
+
+function ofExecutable(
+  executable: Executable,
+  source: string,
+  terms: Terms,
+  { makeExecutable }: Reading,
+): Omit<Found, 'origin'> {
+  const load = async (): Promise<unknown> => {
+    if (!makeExecutable)
+      throw new KhepriError('MODULE_BROKEN', `${source} is an executable, and nothing here can run one`)
+    return makeExecutable(executable)
+  }
+  return { source, terms, load, isExecutable: true }
 }
 
 function termsOf(value: object, what: string): Terms {

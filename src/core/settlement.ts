@@ -1,8 +1,9 @@
 import type { Attempt } from './attempt.ts'
+import { defaults } from './defaults.ts'
 import type { ErrorFacts, EventBus } from './events.ts'
 import type { Verdict } from './policy.ts'
 import type { AttemptRecord, Settlement } from './store/store.ts'
-import { describeError } from './text.ts'
+import { clean, describeError } from './text.ts'
 
 /** An attempt that has ended and waits to be written. */
 export interface Finished {
@@ -48,7 +49,7 @@ function recordOf(attempt: Attempt, error: unknown, worker: string): AttemptReco
     errorType: type,
     message,
     stack,
-    output: null,
+    output: attempt.output === null ? null : clean(attempt.output, defaults.maxOutputLength),
   }
 }
 

@@ -5,7 +5,7 @@ import type { DrainReason, EventBus, WorkerReport } from './events.ts'
 import type { Fate, ProcessTrace } from './process-identity.ts'
 import type { QueueLimits } from './queue-limits.ts'
 import type { Registry } from './registry.ts'
-import type { Filter, Store, WorkerProfile } from './store/store.ts'
+import type { BeforeFreeing, Filter, Store, WorkerProfile } from './store/store.ts'
 
 /** What one worker does; complete, nothing here has a default. */
 export interface WorkOptions {
@@ -50,6 +50,8 @@ export interface WorkerParts {
   readonly watch: Watch
   /** What is known of the process of a worker with our host name. */
   readonly fateOf: (neighbour: ProcessTrace) => Fate
+  /** Where jobs may outlive their worker's process. */
+  readonly beforeFreeing?: BeforeFreeing
   readonly profile: Omit<WorkerProfile, 'leaseMs' | 'name' | 'concurrency' | 'queues'>
 }
 

@@ -117,6 +117,7 @@ export class Worker implements WorkHandle {
     this.#crew = new Crew(
       {
         ...{ registry, clock, events, tries, backoff, timeoutMs, maxPayloadBytes, gaveUp },
+        workerId: () => this.#membership.id,
         onStuck: () => this.#onStuck(),
         onBound: (attempt, boundMs) => this.#watch(attempt, boundMs),
       },
@@ -616,11 +617,12 @@ export class Worker implements WorkHandle {
   }
 
   #newControl(): Control {
-    const { store, clock, fateOf } = this.#parts
+    const { store, clock, fateOf, beforeFreeing } = this.#parts
     return new Control({
       store,
       clock,
       fateOf,
+      beforeFreeing,
       contact: this.#contact,
       judgeEveryMs: this.#membership.everyMs,
       look: () => this.#look(),

@@ -1,3 +1,5 @@
+import { chmodSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { KhepriProject } from '../support/khepri-project.ts'
 
@@ -51,6 +53,28 @@ send-welcome  mail     3      30s      ./jobs/send-welcome.ts
       },
     ])
     expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'MODULE_BROKEN', exit: 1 } })
+  })
+
+  it('looks for every executable, and says how one that cannot be started is mended', async () => {
+    using project = new KhepriProject({
+      'jobs/resize.sh': '#!/bin/sh\n',
+      'bin/report.sh': '#!/bin/sh\n',
+      'khepri.config.json': JSON.stringify({
+        jobs: ['./jobs', { gone: { exec: './bin/gone.sh', tries: 2 }, report: { exec: './bin/report.sh' } }],
+      }),
+    })
+    chmodSync(join(project.path, 'jobs/resize.sh'), 0o755)
+    const { code, stdout, stderr } = await project.khepri(['jobs'])
+    expect(stdout).toBe(`Job     Queue    Tries  Timeout  Source
+gone    -        -      -        ./bin/gone.sh  does not load
+report  -        -      -        ./bin/report.sh  does not load
+resize  default  1      -        ./jobs/resize.sh
+`)
+    expect(stderr).toBe(`error: cannot start ./bin/gone.sh: there is no such file
+error: cannot start ./bin/report.sh: it is not executable
+  fix: chmod +x ./bin/report.sh
+`)
+    expect(code).toBe(1)
   })
 
   it('needs no database', async () => {

@@ -2,6 +2,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { Attempt, type AttemptSetting, AttemptTimeout, Interrupted, LeaseLost } from '../../src/core/attempt.ts'
 import { type Envelope, encodeEnvelope } from '../../src/core/envelope.ts'
 import { EventBus, type Events } from '../../src/core/events.ts'
+import { type HandlerSource, handlerBrand } from '../../src/core/handler.ts'
 import { type JobContext, release } from '../../src/core/job.ts'
 import { Registry } from '../../src/core/registry.ts'
 import type { Reservation } from '../../src/core/store/store.ts'
@@ -42,6 +43,7 @@ async function anAttempt(
       timeoutMs: null,
       maxPayloadBytes: 1024 * 1024,
       gaveUp: new AbortController().signal,
+      workerId: () => 3,
       onBound: () => () => {},
       onDecided: () => {},
     },
@@ -229,4 +231,32 @@ it('a handler finds its attempt in its asynchronous context, and nobody else doe
   await attempt.run()
   expect(seen).toEqual([attempt, attempt])
   expect(Attempt.current()).toBeUndefined()
+})
+
+it("a layer's handler with a grace of 10 s is not stuck after 9 s, learns its fence and worker, and keeps output", async () => {
+  const gate = new Gate()
+  let seen: readonly unknown[] = []
+  const source: HandlerSource = {
+    terms: {},
+    [handlerBrand]: () => ({
+      ...{ terms: {}, hasSchema: false, failed: null, toPayload: null, graceMs: 10_000 },
+      check: (value) => ({ ok: true, value }),
+      run: async (payload, context) => {
+        seen = [context.fence, context.worker]
+        context.keepOutput('last words')
+        return gate.ignoring(payload, context)
+      },
+    }),
+  }
+  const { attempt, clock, stuck } = await anAttempt(source as never, { row: { fence: 5 } })
+  const running = attempt.run()
+  await gate.entered
+  attempt.interrupt()
+  await clock.advance(9_000)
+  expect(stuck).toEqual([])
+  await clock.advance(1_000)
+  expect(stuck).toEqual([attempt])
+  gate.open()
+  await running
+  expect([seen, attempt.output]).toEqual([[5, 3], 'last words'])
 })

@@ -1,14 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { type Handler, handlerBrand, handlerOf, jobIn } from '../../src/core/handler.ts'
+import { type Handler, handlerBrand, handlerOf, jobIn, type RunContext } from '../../src/core/handler.ts'
 import { defineJob, Job, type JobContext, type Json, type StandardSchema } from '../../src/core/job.ts'
 
 const handler = (job: unknown): Handler => handlerOf(job, './jobs/a.ts', '/srv/app')
 const broken = (message: string): object => expect.objectContaining({ code: 'MODULE_BROKEN', message })
 
-function aContext(): JobContext {
+function aContext(): RunContext {
   return {
     id: 1,
+    fence: 1,
+    worker: 7,
     job: 'a',
     queue: 'default',
     attempt: 1,
@@ -20,6 +22,7 @@ function aContext(): JobContext {
     payloadText: '{}',
     signal: new AbortController().signal,
     log: () => {},
+    keepOutput: () => {},
     release: () => {
       throw new Error('released')
     },

@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type ConfigInput, resolveConfig } from '../../src/core/config.ts'
+import { exec } from '../../src/core/executable.ts'
 import { handlerBrand } from '../../src/core/handler.ts'
 import { defineJob, Job } from '../../src/core/job.ts'
 import { Registry } from '../../src/core/registry.ts'
@@ -65,6 +66,50 @@ describe('a folder', () => {
       code: 'CONFIG_UNSAFE',
       message: './jobs is writable by all',
     })
+  })
+})
+
+describe('executables', () => {
+  const script = '#!/bin/sh\nexit 0\n'
+
+  function projectWith(...files: readonly string[]): TempProject {
+    const project = new TempProject(Object.fromEntries(files.map((name) => [name, script])))
+    for (const name of files) chmodSync(join(project.path, name), 0o755)
+    return project
+  }
+
+  test('of a folder are the files with the execute bit, under their names without extension, modules apart', async () => {
+    using project = projectWith('jobs/resize.sh', 'jobs/plain', 'jobs/old.tar.py', 'jobs/a.ts', 'jobs/_lib.sh')
+    for (const name of ['.hidden.sh', 'x.test.sh', 'sub/y.sh']) {
+      project.write(`jobs/${name}`, script)
+      chmodSync(join(project.path, 'jobs', name), 0o755)
+    }
+    project.write('jobs/README.md', 'no bit, no job')
+    const registry = await open(project.path)
+    expect(registry.names()).toEqual(['a', 'old.tar', 'plain', 'resize'])
+    expect(registry.get('resize')).toMatchObject({ source: './jobs/resize.sh', mayBePrefetched: false })
+    expect(registry.get('a')).toMatchObject({ source: './jobs/a.ts', mayBePrefetched: true })
+  })
+
+  test('tell their terms without being loaded, and say where nothing here can run them', async () => {
+    using project = projectWith('jobs/resize.sh')
+    const registry = await open(project.path, [
+      './jobs',
+      { big: exec('./bin/big.sh', { queue: 'high', tries: 5, timeout: '1m' }), small: { exec: './bin/small.sh' } },
+    ])
+    const terms = await Promise.all(['resize', 'big', 'small'].map((name) => registry.get(name)?.terms()))
+    expect(terms).toEqual([{}, { queue: 'high', tries: 5, timeoutMs: 60_000 }, {}])
+    expect(registry.get('big')).toMatchObject({ mayHaveSchema: false, mayBePrefetched: false, source: './bin/big.sh' })
+    await expect(registry.get('small')?.handler()).rejects.toMatchObject({
+      code: 'MODULE_BROKEN',
+      message: './bin/small.sh is an executable, and nothing here can run one',
+    })
+  })
+
+  test('and modules of one name are refused with both sources', async () => {
+    using project = projectWith('jobs/a.sh')
+    project.write('jobs/a.ts', '')
+    await expect(open(project.path)).rejects.toThrow(invalid('job "a" has two handlers: ./jobs/a.sh and ./jobs/a.ts'))
   })
 })
 
@@ -148,13 +193,13 @@ describe('entries', () => {
   })
 
   test.each([
-    [{ a: 7 }, 'jobs.a must be a path, a job or an object with a module, got 7'],
-    [{ a: null }, 'jobs.a must be a path, a job or an object with a module, got null'],
-    [{ a: '' }, 'jobs.a must be a path, a job or an object with a module, got ""'],
+    [{ a: 7 }, 'jobs.a must be a path, a job or an object with a module or exec, got 7'],
+    [{ a: null }, 'jobs.a must be a path, a job or an object with a module or exec, got null'],
+    [{ a: '' }, 'jobs.a must be a path, a job or an object with a module or exec, got ""'],
     [{ a: { tries: 3 } }, 'jobs.a.module must be a path, got undefined'],
     [{ a: { module: './a.ts', tris: 3 } }, 'unknown key "tris" in jobs.a. Did you mean "tries"?'],
     [{ a: { module: './a.ts', tries: 0 } }, 'jobs.a.tries must be a whole number of at least 1, got 0'],
-    [{ a: class Foo {} }, 'jobs.a must be a path, a job or an object with a module, got a function'],
+    [{ a: class Foo {} }, 'jobs.a must be a path, a job or an object with a module or exec, got a function'],
   ])('refuses %o', async (jobs, message) => {
     await expect(open('/', jobs as unknown as NonNullable<ConfigInput['jobs']>)).rejects.toThrow(invalid(message))
   })

@@ -3,7 +3,9 @@ import type { Attempt } from '../../src/core/attempt.ts'
 import { settlementOf } from '../../src/core/settlement.ts'
 import { Workshop } from './support/workshop.ts'
 
-const attempt = { reservation: { id: 7, fence: 3 }, attempt: 2, startedAt: 1_000, ms: 83 } as unknown as Attempt
+const attempt = {
+  ...{ reservation: { id: 7, fence: 3 }, attempt: 2, startedAt: 1_000, ms: 83, output: 'last\0line' },
+} as unknown as Attempt
 const keeping = { keepDoneMs: null }
 
 it('every settlement carries the id and the fence of its reservation', () => {
@@ -35,7 +37,7 @@ it('every settlement carries the id and the fence of its reservation', () => {
   })
 })
 
-it('a failed attempt is recorded with its number, worker, times and error', () => {
+it('a failed attempt is recorded with its number, worker, times, error and cleaned output', () => {
   const settlement = settlementOf(
     attempt,
     { kind: 'fail', reason: 'tries', error: new TypeError('boom') },
@@ -44,7 +46,7 @@ it('a failed attempt is recorded with its number, worker, times and error', () =
   )
   expect(settlement).toMatchObject({
     attempt: {
-      ...{ attempt: 2, worker: 'web1-4121', startedAt: 1_000, endedAt: 1_083, output: null },
+      ...{ attempt: 2, worker: 'web1-4121', startedAt: 1_000, endedAt: 1_083, output: 'last\ufffdline' },
       ...{ errorType: 'TypeError', message: 'boom', stack: expect.stringContaining('TypeError: boom') },
     },
   })

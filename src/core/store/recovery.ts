@@ -1,5 +1,5 @@
 import { isKhepriError } from '../errors.ts'
-import type { JobId, Observation, Recovery, WorkerId } from './store.ts'
+import type { BeforeFreeing, JobId, Observation, Recovery, WorkerId } from './store.ts'
 
 /** What there is to do; nearly always nothing, and then nothing is locked. */
 export interface Chores {
@@ -17,6 +17,8 @@ export interface Chores {
 export interface RecoverySteps {
   chores(observation: Observation): Promise<Chores>
   judge(observation: Observation): Promise<readonly WorkerId[]>
+  /** Everybody who has been declared dead and whose row still stands. */
+  dead(): Promise<readonly WorkerId[]>
   /** Some of what dead workers hold, upwards from an id. */
   heldByDead(after: JobId): Promise<readonly JobId[]>
   /** Answers how many jobs were freed. */
@@ -38,16 +40,26 @@ export class RecoveryPass {
   }
 
   /** See `Store.recover`. */
-  async run(observation: Observation): Promise<Recovery> {
+  async run(observation: Observation, beforeFreeing?: BeforeFreeing): Promise<Recovery> {
     const steps = this.#steps
     const chores = await steps.chores(observation)
     const dead = chores.judge ? await steps.judge(observation) : []
-    const freed =
-      chores.free || dead.length > 0 ? await inBatches(steps.heldByDead.bind(steps), steps.free.bind(steps)) : nothing
+    const freed = chores.free || dead.length > 0 ? await this.#free(beforeFreeing) : nothing
     const ended =
       chores.end || freed.done > 0 ? await inBatches(steps.abandoned.bind(steps), steps.end.bind(steps)) : nothing
     if (chores.forget) await steps.forget()
     return { dead, freed: freed.done, cancelled: ended.done, bad: this.#unreported([...freed.bad, ...ended.bad]) }
+  }
+
+  #free(beforeFreeing: BeforeFreeing | undefined): Promise<Changed> {
+    const steps = this.#steps
+    const next = async (after: JobId): Promise<readonly JobId[]> => {
+      const ids = await steps.heldByDead(after)
+      // Asked after the jobs: whoever holds one of them is among the dead by now, also if a neighbour has judged it.
+      if (ids.length > 0 && beforeFreeing) await beforeFreeing(await steps.dead())
+      return ids
+    }
+    return inBatches(next, steps.free.bind(steps))
   }
 
   /** A row that stays bad is met every time, and named once. */

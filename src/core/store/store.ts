@@ -236,6 +236,13 @@ export interface Recovery {
   readonly bad: readonly JobId[]
 }
 
+/**
+ * What is done before the jobs of dead workers are free: their processes may have left something running on this host.
+ *
+ * dead: at least the workers whose jobs are about to be freed, and perhaps others that died before. Never rejects.
+ */
+export type BeforeFreeing = (dead: readonly WorkerId[]) => Promise<void>
+
 export interface Store {
   /** How many exchanges of one worker may be under way at once and gain by it; 1 unless it says more. */
   readonly flights?: number
@@ -250,8 +257,9 @@ export interface Store {
    * batches; one bad row never stops the rest. Each death is judged once: a worker that held one started job died alone
    * (crashes + 1); in company the started ones become suspects; those that were not started are never held unstarted again; one that was draining, or whose machine was started
    * anew, costs nothing. Only what it held when it was judged pays: what it takes later is freed at no cost.
+   * beforeFreeing: waited for before the first job of a dead worker is freed.
    */
-  recover(observation: Observation): Promise<Recovery>
+  recover(observation: Observation, beforeFreeing?: BeforeFreeing): Promise<Recovery>
   /** Milliseconds until the earliest job that this filter could take (0: now), or null if there is none. */
   nextDue(filter: Filter): Promise<number | null>
   /**

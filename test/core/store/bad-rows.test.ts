@@ -123,6 +123,7 @@ describe('an outage in the middle of a recovery', () => {
     const steps: RecoverySteps = {
       chores: async () => ({ judge: false, free: true, end: false, forget: false }),
       judge: async () => [],
+      dead: async () => [9],
       heldByDead: async () => [1, 2, 3],
       free: async (ids) => {
         tried.push(ids)

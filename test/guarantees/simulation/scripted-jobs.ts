@@ -38,6 +38,7 @@ const registered = (name: string, handler: () => Promise<Handler>): RegisteredJo
   terms: async () => ({}),
   mayHaveSchema: false,
   ready: null,
+  mayBePrefetched: true,
   handler,
 })
 

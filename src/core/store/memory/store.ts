@@ -4,6 +4,7 @@ import type {
   AttemptRecord,
   Beat,
   BeatAnswer,
+  BeforeFreeing,
   Enqueued,
   Exchanged,
   Filter,
@@ -219,7 +220,7 @@ class MemoryStore implements Store {
       })
   }
 
-  async recover({ observer, gone, rebooted, silent }: Observation): Promise<Recovery> {
+  async recover({ observer, gone, rebooted, silent }: Observation, beforeFreeing?: BeforeFreeing): Promise<Recovery> {
     const now = this.#state.now()
     const workers = [...this.#state.workers.values()]
     const isSilent = (worker: WorkerState | undefined): boolean =>
@@ -232,6 +233,8 @@ class MemoryStore implements Store {
     })
     for (const worker of dead) worker.death = this.#judge(worker, rebooted.includes(worker.id))
 
+    const buried = workers.filter(({ death }) => death !== null).map(({ id }) => id)
+    if (beforeFreeing && buried.some((id) => this.#state.heldBy(id).length > 0)) await beforeFreeing(buried)
     // Earlier deaths too: a worker that was only frozen may have reserved after it was declared dead.
     const freed = workers.reduce((count, worker) => count + this.#bury(worker, now), 0)
     return { dead: dead.map(({ id }) => id), freed, cancelled: this.#endCancelled(), bad: [] }

@@ -106,7 +106,10 @@ const recovering: Call = { doing: 'recover jobs', kind: 'repeatable' }
 const looking: Call = { doing: 'look for dead workers', kind: 'reading' }
 
 type Texts = Readonly<
-  Record<'chores' | 'judge' | 'heldByDead' | 'freeDead' | 'abandoned' | 'endAbandoned' | 'forgetDead', Statement>
+  Record<
+    'chores' | 'judge' | 'dead' | 'heldByDead' | 'freeDead' | 'abandoned' | 'endAbandoned' | 'forgetDead',
+    Statement
+  >
 >
 
 /** The steps of recovery in a Postgres database; each statement is its own transaction. */
@@ -128,6 +131,10 @@ export class PostgresRecovering implements RecoverySteps {
 
   async judge(observation: Observation): Promise<readonly WorkerId[]> {
     return idsOf(await this.#run(this.#statements.judge, valuesOf(observation), recovering))
+  }
+
+  async dead(): Promise<readonly WorkerId[]> {
+    return idsOf(await this.#run(this.#statements.dead, {}, looking))
   }
 
   async heldByDead(after: JobId): Promise<readonly JobId[]> {

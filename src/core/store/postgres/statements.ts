@@ -36,6 +36,7 @@ export function statementsFor(tables: Relations) {
     look: byScope((scope) => statement(look(tables, scope))),
     chores: statement(chores(tables)),
     judge: statement(judge(tables)),
+    dead: statement(`select w.id from ${tables.workers} w where w.dead_at is not null`),
     heldByDead: statement(heldByDead(tables)),
     freeDead: statement(freeDead(tables)),
     abandoned: statement(abandoned(tables)),

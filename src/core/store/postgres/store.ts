@@ -4,6 +4,7 @@ import { RecoveryPass } from '../recovery.ts'
 import type {
   Beat,
   BeatAnswer,
+  BeforeFreeing,
   Enqueued,
   Exchanged,
   Filter,
@@ -145,8 +146,8 @@ class PostgresStore implements Store {
     return sightOf(row)
   }
 
-  recover(observation: Observation): Promise<Recovery> {
-    return this.#recovery.run(observation)
+  recover(observation: Observation, beforeFreeing?: BeforeFreeing): Promise<Recovery> {
+    return this.#recovery.run(observation, beforeFreeing)
   }
 
   /** A pooler that shares sessions loses what a session listens for: there nobody listens, and everybody polls. */

@@ -36,6 +36,12 @@ export class SqliteRecovering implements RecoverySteps {
     })
   }
 
+  dead(): Promise<readonly WorkerId[]> {
+    return this.#read(({ connection, statements }) => {
+      return connection.statement(statements.dead).pluck().all() as WorkerId[]
+    })
+  }
+
   heldByDead(after: JobId): Promise<readonly JobId[]> {
     return this.#read(({ connection, statements }) => {
       return connection.statement(statements.heldByDead).pluck().all({ after }) as JobId[]

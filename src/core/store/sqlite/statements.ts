@@ -152,14 +152,16 @@ export function statementsFor(names: TableNames) {
       blamed = (select json_group_object(cast(j.id as text), j.fence) from ${held})
       where ${dying(names)} returning id`,
 
+    dead: `select id from "${workers}" where dead_at is not null`,
+
     /** Some of what dead workers hold, those that died long ago and were only frozen among them. */
     heldByDead: `${heldByDead(names)} and j.id > :after order by j.id limit ${movedAtOnce}`,
 
     /** Only what it held when it was judged pays for a worker's death. */
     freeDead: `update "${jobs}" set ${free}, fence = fence + 1,
-        crashes = crashes + (w.verdict = 'alone' and ${isBlamed} and started_at is not null),
+        crashes = crashes + (w.verdict = 'alone' and ${isBlamed} and "${jobs}".started_at is not null),
         suspect = case when suspect = 1 or not ${isBlamed} or w.verdict not in ('company', 'unstarted') then suspect
-          when started_at is null then ${survivor} else 1 end
+          when "${jobs}".started_at is null then ${survivor} else 1 end
       from "${workers}" w where w.id = "${jobs}".worker and w.dead_at is not null and "${jobs}".id ${listed('ids')}`,
 
     forgetDead: `delete from "${workers}" where dead_at < :before

@@ -5,6 +5,7 @@ import { RecoveryPass } from '../recovery.ts'
 import type {
   Beat,
   BeatAnswer,
+  BeforeFreeing,
   Enqueued,
   Exchanged,
   Filter,
@@ -100,8 +101,8 @@ class SqliteStore implements Store {
     return this.#read((transaction) => lookIn(transaction, look))
   }
 
-  async recover(observation: Observation): Promise<Recovery> {
-    return this.#recovery.run(observation)
+  async recover(observation: Observation, beforeFreeing?: BeforeFreeing): Promise<Recovery> {
+    return this.#recovery.run(observation, beforeFreeing)
   }
 
   async nextDue(filter: Filter): Promise<number | null> {

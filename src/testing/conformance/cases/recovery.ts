@@ -68,6 +68,38 @@ export const recoveryCases: readonly ConformanceCase[] = [
     },
   },
   {
+    name: 'who is dead is told before the first of their jobs is free, to every observer that frees, and only then',
+    async run(context) {
+      const { store, first, second, third } = context
+      const id = await enqueueOne(store)
+      await first.join()
+      await first.reserveOne()
+      await second.join()
+      const told: (readonly number[])[] = []
+      const recover = (observer: number, gone: readonly number[]) =>
+        store.recover({ observer, gone, rebooted: [], silent: false }, async (dead) => {
+          told.push(dead)
+          assert.deepEqual(await third.reserve(), [], 'the job must not be free yet')
+        })
+
+      assert.deepEqual(await recover(second.id, []), aRecovery())
+      assert.deepEqual(told, [])
+      assert.deepEqual(await recover(second.id, [first.id]), aRecovery({ dead: [first.id], freed: 1 }))
+      assert.deepEqual(told, [[first.id]])
+      assert.deepEqual(await recover(second.id, []), aRecovery())
+      assert.equal(told.length, 1)
+
+      const again = await third.reserveOne()
+      assert.equal(again.id, id)
+      await third.complete(again)
+      // Frozen rather than dead, it takes a job after it was judged: whoever frees that is told as well.
+      await enqueueOne(store)
+      await first.reserveOne()
+      assert.equal((await recover(third.id, [])).freed, 1)
+      assert.deepEqual(told[1], [first.id])
+    },
+  },
+  {
     name: 'a worker that died with one started job costs that job a crash and no failure',
     async run(context) {
       const { store, first, second } = context

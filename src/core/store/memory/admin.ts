@@ -178,7 +178,7 @@ export class MemoryAdmin implements Admin {
   }
 
   #storedLive(live: LiveJob): WholeJob {
-    const { worker, batch: _, suspect, ...job } = live
+    const { worker, batch: _, suspect, survivor: __, ...job } = live
     const profile = worker === null ? undefined : this.#state.workers.get(worker)
     const leaseUntil = profile === undefined ? null : profile.beatAt + profile.profile.leaseMs
     const holder = worker === null ? null : { ...this.#holderOf(worker), leaseUntil }

@@ -24,11 +24,11 @@ import type { StoreOptions } from '../options.ts'
 import type { AttemptRecord, FailReason, Held, JobId, WorkerId } from '../store.ts'
 import type { Call, Connections } from './connections.ts'
 import { FailedJobs } from './failed-jobs.ts'
-import { serverNow } from './fragments.ts'
+import { relations, rung, serverNow } from './fragments.ts'
 import { LiveJobs } from './live-jobs.ts'
 import { Pruning } from './pruning.ts'
 import { type PostgresTables, postgresTables } from './schema.ts'
-import { bigints, type Parameter } from './statement.ts'
+import { bigints, type Parameter, statement } from './statement.ts'
 import { openConnections } from './store.ts'
 import { StoredJobs } from './stored-jobs.ts'
 
@@ -156,8 +156,19 @@ class PostgresAdmin implements Admin {
     )
   }
 
-  retryFailed(jobs: readonly Held[], delayMs: number): Promise<Retried> {
-    return this.#failedJobs.retry(jobs, delayMs)
+  async retryFailed(jobs: readonly Held[], delayMs: number): Promise<Retried> {
+    const retried = await this.#failedJobs.retry(jobs, delayMs)
+    await this.#ring()
+    return retried
+  }
+
+  /** Wakes sleeping workers. What it follows is done, whatever becomes of this. */
+  async #ring(): Promise<void> {
+    const ring = statement(
+      `with ${rung(relations(this.#options.names, this.#options.schema), 'true')} select from rung`,
+    )
+    const values = { now: this.#options.clock?.now() ?? null }
+    await this.#connections.run(ring, values, { doing: 'wake sleeping workers', kind: 'repeatable' }).catch(() => {})
   }
 
   deleteFailed(jobs: readonly Held[]): Promise<readonly JobId[]> {
@@ -300,6 +311,7 @@ class PostgresAdmin implements Admin {
   async resume(names: readonly string[]): Promise<void> {
     const { queues } = this.#tables
     for (const name of names) await answered(this.#writing.delete(queues).where(eq(queues.name, name)))
+    await this.#ring()
   }
 
   close(): Promise<void> {

@@ -25,7 +25,6 @@ export function statementsFor(tables: Relations) {
     /** All of that, and every other ending, and follow-ups. */
     full: byScope((scope) => statement(exchange(tables, scope, 'full'))),
     disown: statement(disown(tables)),
-    ring: statement(`with ${rung(tables, 'true')} select 1 from rung`),
     nextDue: byScope((scope) => statement(nextDue(tables, scope))),
     join: statement(join(tables)),
     beat: statement(

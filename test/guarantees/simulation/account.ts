@@ -28,6 +28,8 @@ export interface Account {
   companyRuns: number
   /** It was held by a worker that died in company, so it may have to run alone. */
   mayBeSuspect: boolean
+  /** A worker died that held it unstarted, so it comes to be started or not at all. */
+  isSurvivor: boolean
   /** Fences under which it was held by a worker that was rightly declared dead, or that left. */
   readonly seized: Set<number>
   /** Somebody has cancelled it while it was held. */
@@ -73,6 +75,7 @@ export function newAccount(id: JobId, plan: JobPlan, envelope: string, available
     companyDeaths: 0,
     companyRuns: 0,
     mayBeSuspect: false,
+    isSurvivor: false,
     seized: new Set(),
     isMarked: false,
     timesFailed: 0,

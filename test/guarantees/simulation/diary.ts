@@ -136,7 +136,9 @@ function ofRun(run: Run, settlement: Settlement): string | null {
 /** The same of a job whose handler was never called. */
 function ofNoRun(process: SimulatedProcess, account: Account, settlement: Settlement): string | null {
   const { plan } = account
-  if (settlement.kind === 'release') return process.mayGiveBack || process.isBroken ? null : 'nobody asked for it'
+  // What was held in advance goes back when it has waited for a while, its place in the order kept.
+  if (settlement.kind === 'release')
+    return settlement.delayMs === null || process.mayGiveBack || process.isBroken ? null : 'nobody asked for it'
   if (settlement.kind === 'cancel') return account.isMarked ? null : 'nobody has cancelled it'
   if (settlement.kind !== 'fail') return 'it was not run'
   switch (settlement.reason) {

@@ -19,13 +19,24 @@ export function checkOrder(witness: Witness, wish: Wish, reserved: readonly Rese
   if (reserved[0]?.suspect && (reserved.length > 1 || !wish.suspects))
     record.accuse(7, `job ${reserved[0].id} is a suspect and was not given out alone`, [reserved[0].id])
   const isFull = taken.length >= wish.limit || reserved[0]?.suspect === true
+  for (const [index, account] of taken.entries())
+    if (account.isSurvivor && index >= wish.started && !reserved[0]?.suspect)
+      record.accuse(7, `job ${account.id} is held unstarted once more`, [account.id])
   const last = taken.at(-1)
+  const barrier = taken.length < wish.started ? undefined : firstSurvivor(witness, wish, ids)
   for (const account of witness.live) {
+    if (barrier && before(barrier, account) <= 0) continue
     if (ids.has(account.id) || account.mayBeSuspect || !mayTake(witness, wish, account)) continue
     if (!isFull) record.accuse(11, `job ${account.id} is ready and was left, with a slot free`, [account.id])
     else if (last && before(account, last) < 0)
       record.accuse(11, `job ${last.id} was given out before job ${account.id}`, [last.id, account.id])
   }
+}
+
+/** What may not be held unstarted holds back what stands behind it, where no slot is free. */
+function firstSurvivor(witness: Witness, wish: Wish, taken: ReadonlySet<number>): Account | undefined {
+  const left = witness.live.filter(({ id, isSurvivor }) => isSurvivor && !taken.has(id))
+  return left.filter((account) => mayTake(witness, wish, account)).sort(compareIn(wish))[0]
 }
 
 /** Whether a job is free and due, and the wish wants it; suspects aside. */

@@ -142,7 +142,8 @@ export class Witness {
     if (kind === 'retry' || kind === 'fail') account.failures++
     if ((kind === 'retry' || kind === 'release') && settlement.delayMs !== null)
       account.availableAt = this.now + settlement.delayMs
-    if (kind === 'retry' || (kind === 'release' && settlement.delayMs !== null)) account.mayBeSuspect = false
+    if (kind === 'retry' || (kind === 'release' && settlement.delayMs !== null))
+      Object.assign(account, { mayBeSuspect: false, isSurvivor: false })
     if (kind !== 'fail') return
     account.home = 'failed'
     account.timesFailed++
@@ -208,6 +209,7 @@ export class Witness {
   }
 
   #blame(held: readonly Account[]): void {
+    for (const account of held) account.isSurvivor ||= !account.holding?.isStarted
     for (const account of held.filter(({ holding }) => holding?.isStarted)) {
       if (held.length === 1) account.crashes++
       else account.companyDeaths++
@@ -240,7 +242,13 @@ export class Witness {
         this.#parts.record.accuse(9, `job ${id} was put back and had not failed`, [id])
         continue
       }
-      Object.assign(account, { home: 'live', availableAt: this.now, mayBeSuspect: false, isMarked: false })
+      Object.assign(account, {
+        home: 'live',
+        availableAt: this.now,
+        mayBeSuspect: false,
+        isSurvivor: false,
+        isMarked: false,
+      })
       Object.assign(account, { failures: 0, crashes: 0, companyDeaths: 0, companyRuns: 0 })
     }
   }

@@ -39,14 +39,22 @@ interface Call<T> {
   readonly mayWrite: boolean
 }
 
+interface LinkOptions {
+  readonly of?: 'main' | 'thread'
+  readonly flights?: number
+}
+
 /** A process's way to the store: calls take time, break in every way, and reach a process that may be frozen or gone. */
 export class Link implements Store {
   readonly #process: SimulatedProcess
   readonly #end: StoreEnd
   readonly #deliver: (run: () => void) => void
 
-  /** of: the thread that waits for the answers. */
-  constructor(process: SimulatedProcess, end: StoreEnd, of: 'main' | 'thread' = 'main') {
+  readonly flights: number
+
+  /** of: the thread that waits for the answers. flights: rounds of its worker that may be under way at once. */
+  constructor(process: SimulatedProcess, end: StoreEnd, { of = 'main', flights = 1 }: LinkOptions = {}) {
+    this.flights = flights
     this.#process = process
     this.#end = end
     this.#deliver = (run) => (of === 'main' ? process.deliver(run) : process.deliverToThread(run))

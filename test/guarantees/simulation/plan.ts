@@ -56,6 +56,8 @@ export interface WorkerPlan {
   readonly isBroken: boolean
   /** As the command line does; otherwise from its event loop. */
   readonly beatsFromThread: boolean
+  /** Rounds that may be under way at once. */
+  readonly flights: number
 }
 
 /** Something that happens at a moment. Worker numbers are places: what runs there at that time is meant. */
@@ -158,7 +160,8 @@ class Planner {
       drainTimeoutMs: random.chance(0.3) ? this.#leaseMs / 2 : null,
       unknownJobs: random.chance(knowsRare ? 0.3 : 0.8) ? 'wait' : 'fail',
     }
-    return { options, knowsRare, isBroken: random.chance(0.05), beatsFromThread: random.chance(0.5) }
+    const isBroken = random.chance(0.05)
+    return { options, knowsRare, isBroken, beatsFromThread: random.chance(0.5), flights: random.whole(1, 2) }
   }
 
   #dispatches(): (Happening & { at: number })[] {

@@ -116,12 +116,14 @@ class Simulation {
     const hostName = `host-${this.#hosts.indexOf(host)}`
     process.announcements = new Announcements(process, events, this.#record, this.#timeline)
     const parts = {
-      store: new Link(process, this.#end),
+      store: new Link(process, this.#end, { flights: plan.flights }),
       registry: registryFor(process, plan, this.#diary),
       events,
       clock: process,
       random: this.#random.fork().next,
-      startBeat: plan.beatsFromThread ? beatInThread(process, new Link(process, this.#end, 'thread')) : beatInLoop,
+      startBeat: plan.beatsFromThread
+        ? beatInThread(process, new Link(process, this.#end, { of: 'thread' }))
+        : beatInLoop,
       watch: unwatched,
       fateOf: (neighbour: ProcessTrace) => this.#fateOf(neighbour),
       profile: { ...profile, host: hostName, pid: process.pid },
@@ -252,6 +254,7 @@ class Simulation {
       knowsRare: true,
       isBroken: false,
       beatsFromThread: false,
+      flights: 1,
     })
     const { witness } = this.#end
     const deadline = this.#timeline.now + patienceMs

@@ -37,6 +37,11 @@ export default class Jobs extends KhepriCommand {
     for (const { terms, fault } of jobs) if (terms === null) this.report(fault, exits.failed)
   }
 
+  /** A module that leaves an error behind has not loaded well. */
+  protected override heardStray(): void {
+    this.exitWith(exits.failed)
+  }
+
   async #list(jobs: readonly Loaded[], config: Config): Promise<void> {
     const of = ({ terms }: Loaded) =>
       terms && {

@@ -31,6 +31,12 @@ export const defaults = Object.freeze({
   graceMs: 5_000,
   /** Bound of a failed() hook whose job has no timeout. */
   hookMs: 30_000,
+  /** A job module that has loaded for so long is named, */
+  slowLoadMs: 5_000,
+  /** and one that has loaded for so long is given up. */
+  loadMs: 60_000,
+  /** How long a module that was given up may take to show what it exports. */
+  thenableMs: 200,
   maxPayloadBytes: 1024 * 1024,
   /** Room in an envelope beside its payload: names of 255 characters, a backoff of many delays. */
   envelopeRoomBytes: 64 * 1024,

@@ -30,6 +30,9 @@ export const errorCodes = {
   FILE_EXISTS: 'the output file exists already',
   IO: 'writing to standard output or to a file failed',
   DRAIN_TIMEOUT: 'the drain time-out passed; running jobs were given back',
+  EXIT_CALLED: "the user's code ended the process, or left it nothing to do, before khepri was done",
+  UNCAUGHT: "a timer or a promise of the user's code threw an error that belongs to no job",
+  SLOTS_STUCK: 'every slot of a worker holds a handler that ignores its abort signal',
   BUG: 'an internal error',
 } as const
 

@@ -41,7 +41,12 @@ export async function attend(attended: AttendOptions): Promise<Attended> {
     const handle = await app.work(options)
     lines.began(handle)
     onAskForRunning(() => handle.running().map(({ id, job }) => `job ${id} (${oneLine(job)})`))
-    const signals = new WorkerSignals({ handle, source: process, clock: systemClock, report: (error) => report(strayError(error)) })
+    const signals = new WorkerSignals({
+      handle,
+      source: process,
+      clock: systemClock,
+      report: (error) => report(strayError(error)),
+    })
     const stopWatching = isStartedByNpm(process.env) ? watchNpm(systemClock, () => handle.drain('parent')) : () => {}
     output.stdout.onFault(() => handle.drain('output'))
     try {
@@ -130,7 +135,10 @@ class Lines {
       err,
       screen: this.#screen,
     })
-    this.#restore.push(this.#log.follow(app.events), beforeExit(() => this.#log.makeRoom()))
+    this.#restore.push(
+      this.#log.follow(app.events),
+      beforeExit(() => this.#log.makeRoom()),
+    )
     for (const stream of mode === 'json' ? [] : [output.stdout.stream, process.stderr])
       this.#restore.push(beforeWrites(stream, () => this.#log.makeRoom()))
   }

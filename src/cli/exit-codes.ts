@@ -74,7 +74,11 @@ export const exitCodeTable: readonly { readonly code: string; readonly name: str
   { code: '65', name: 'data', when: 'invalid JSON, payload refused by its schema, unknown job name' },
   { code: '66', name: 'no input', when: 'file missing or unreadable' },
   { code: '69', name: 'unavailable', when: 'database unreachable' },
-  { code: '70', name: 'bug', when: 'internal error, with a report text; a job or module that ended the process; a worker whose slots are all stuck' },
+  {
+    code: '70',
+    name: 'bug',
+    when: 'internal error, with a report text; a job or module that ended the process; a worker whose slots are all stuck',
+  },
   { code: '73', name: 'cannot create', when: 'the output file exists; a table of that name is not ours' },
   { code: '74', name: 'io', when: 'stdout gone, disk full' },
   {

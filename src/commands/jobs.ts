@@ -1,3 +1,4 @@
+import { setImmediate as oneTurn } from 'node:timers/promises'
 import { KhepriCommand } from '../cli/base-command.ts'
 import { exits } from '../cli/exit-codes.ts'
 import type { Config } from '../core/config.ts'
@@ -32,6 +33,8 @@ export default class Jobs extends KhepriCommand {
       const job = registry.get(name)
       if (job !== undefined) jobs.push(await load(job))
     }
+    // What a module left to a promise is known to have failed one turn later.
+    await oneTurn()
     await this.#list(jobs, app.config)
     if (jobs.length === 0) this.say('No jobs are registered. Next:  khepri init, or put a module into ./jobs')
     for (const { terms, fault } of jobs) if (terms === null) this.report(fault, exits.failed)

@@ -10,6 +10,8 @@ export const defaults = Object.freeze({
   maxCrashes: 3,
   /** Silence after which a worker is dead. */
   retryAfterMs: 90_000,
+  /** A shorter lease is over before a busy machine has written the next beat. */
+  leastRetryAfterMs: 1_000,
   /** The longest wait between two looks at an idle store. */
   sleepMs: 1_000,
   /** A look that came back empty is not repeated earlier than this, whatever nextDue says. */

@@ -62,10 +62,14 @@ async function stalled(error: NeverLoaded, path: string, source: string): Promis
       fix: 'give it another name: import() takes a module that has it for a promise, and waits for ever',
       cause: error,
     })
-  return new KhepriError('MODULE_BROKEN', `cannot import ${source}: its top-level await does not end (${error.message})`, {
-    fix: 'move what it waits for into the handler, or bound it in time',
-    cause: error,
-  })
+  return new KhepriError(
+    'MODULE_BROKEN',
+    `cannot import ${source}: its top-level await does not end (${error.message})`,
+    {
+      fix: 'move what it waits for into the handler, or bound it in time',
+      cause: error,
+    },
+  )
 }
 
 /** A module that was evaluated comes at once as a member of another one, where its name "then" means nothing. */

@@ -35,7 +35,9 @@ export function onSlowLoad(listener: (source: string) => void): void {
 /** The user's file that an error comes from, as far as its stack names one; null where it does not. */
 export function fileBehind(error: unknown): string | null {
   const stack = stackOf(error)
-  const found = [...sources].filter(([path]) => stack.includes(path)).sort(([a], [b]) => stack.indexOf(a) - stack.indexOf(b))
+  const found = [...sources]
+    .filter(([path]) => stack.includes(path))
+    .sort(([a], [b]) => stack.indexOf(a) - stack.indexOf(b))
   return found[0]?.[1] ?? null
 }
 

@@ -5,6 +5,7 @@ import { KhepriError } from '../core/errors.ts'
 import { onSlowLoad } from '../core/user-code.ts'
 import { exitCodeOf, exits } from './exit-codes.ts'
 import { choiceFlag, Flags, textFlag } from './flags.ts'
+import { apart, joinWords } from './many-words.ts'
 import { Output, type OutputOptions } from './output.ts'
 import { Progress } from './progress.ts'
 import { asKhepriError, strayError } from './report.ts'
@@ -169,8 +170,12 @@ export abstract class KhepriCommand {
     refuseInherited(argv, usage)
     refuseValues(argv, flags)
     try {
-      const parsed = await parse<F & GlobalFlags, Values, A>(argv, { flags: flags as never, args: shape.args })
-      return this.#accept(parsed)
+      const joined = joinWords(argv, shape.args as never)
+      const parsed = await parse<F & GlobalFlags, Values, A>(joined.argv, {
+        flags: flags as never,
+        args: joined.args as never,
+      })
+      return this.#accept({ ...parsed, args: apart(parsed.args) })
     } catch (error) {
       throw usageError(error, usage)
     }

@@ -35,6 +35,7 @@ export const exitOf: Readonly<Record<ErrorCode, number>> = {
   STORE_FAILED: exits.bug,
   OUTCOME_UNKNOWN: exits.tryAgain,
   SCHEMA_MISSING: exits.config,
+  SCHEMA_BROKEN: exits.config,
   SCHEMA_BEHIND: exits.config,
   SCHEMA_AHEAD: exits.config,
   SCHEMA_FOREIGN: exits.cannotCreate,

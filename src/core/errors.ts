@@ -19,6 +19,7 @@ export const errorCodes = {
   STORE_FAILED: 'the database refused a statement for a reason khepri does not expect',
   OUTCOME_UNKNOWN: 'the connection broke while a commit was under way: it may or may not have happened',
   SCHEMA_MISSING: 'the tables do not exist yet',
+  SCHEMA_BROKEN: 'a table that the migrations created is gone',
   SCHEMA_BEHIND: 'the tables are older than this khepri needs',
   SCHEMA_AHEAD: 'the tables are newer than this khepri understands',
   SCHEMA_FOREIGN: 'a table of that name exists and does not belong to khepri',

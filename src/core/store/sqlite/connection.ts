@@ -85,7 +85,7 @@ export class Connection {
   /** Runs `work` again, until the deadline, as long as the lock is somebody else's. */
   async patiently<T>(work: () => T): Promise<T> {
     const { label, deadlineMs, random } = this.#options
-    const givesUpAt = systemClock.monotonic() + deadlineMs
+    const since = systemClock.monotonic()
     for (;;) {
       if (!this.db.open) throw storeClosed(label)
       try {
@@ -93,7 +93,8 @@ export class Connection {
         return work()
       } catch (error) {
         if (!isBusy(error)) throw toStoreError(error, label)
-        if (systemClock.monotonic() >= givesUpAt) throw storeBusy(label, deadlineMs, error)
+        const waitedMs = systemClock.monotonic() - since
+        if (waitedMs >= deadlineMs) throw storeBusy(label, waitedMs, error)
       }
       await wait(this.#role.pauseMs(random()))
     }

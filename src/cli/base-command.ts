@@ -207,8 +207,8 @@ export abstract class KhepriCommand {
   }
 }
 
-/** Throws CONFIG_MISSING where the folder in which khepri was started has been removed. */
-function workingDirectory(): string {
+/** The folder in which khepri was started. Throws CONFIG_MISSING where that folder has been removed. */
+export function workingDirectory(): string {
   try {
     return process.cwd()
   } catch (cause) {

@@ -33,6 +33,10 @@ export const defaults = Object.freeze({
   graceMs: 5_000,
   /** Bound of a failed() hook whose job has no timeout. */
   hookMs: 30_000,
+  /** A worker that ends tries for so long to take its row away: a database that is starting anew needs some seconds, */
+  leaveWithinMs: 3_000,
+  /** and is asked again after so long. */
+  leaveAgainMs: 500,
   /** A job module that has loaded for so long is named, */
   slowLoadMs: 5_000,
   /** and one that has loaded for so long is given up. */

@@ -63,7 +63,12 @@ export class KhepriError extends Error {
 
 /** Tells whether a value is a KhepriError, of this copy of the package or of another one. */
 export function isKhepriError(value: unknown): value is KhepriError {
-  return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true
+  try {
+    return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true
+  } catch {
+    // Users may throw what throws itself when it is looked at.
+    return false
+  }
 }
 
 const transientCodes: ReadonlySet<ErrorCode> = new Set([

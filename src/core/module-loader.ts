@@ -155,10 +155,16 @@ async function broken(error: unknown, path: string, source: string): Promise<Khe
   })
 }
 
-const codeOf = (error: unknown): unknown =>
-  typeof error === 'object' && error !== null ? (error as { code?: unknown }).code : undefined
-const isSyntaxError = (error: unknown): boolean =>
-  error instanceof SyntaxError || describeError(error).type === 'SyntaxError'
+/** What a module threw may throw itself when it is looked at. */
+function codeOf(error: unknown): unknown {
+  try {
+    return typeof error === 'object' && error !== null ? (error as { code?: unknown }).code : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const isSyntaxError = (error: unknown): boolean => describeError(error).type === 'SyntaxError'
 
 const isMissing = (error: unknown, path: string): boolean =>
   codeOf(error) === 'ERR_MODULE_NOT_FOUND' && !existsSync(path)

@@ -96,7 +96,9 @@ describe('a locked SQLite file', () => {
     lock.release()
     const { code, stdout, stderr } = await worker.ended
     expect(stderr.split('\n')).toEqual([
-      expect.stringMatching(/^store lost: sqlite:\.\/khepri\.db was locked by other processes whenever khepri looked, for 10\S*; trying again until it is back$/),
+      expect.stringMatching(
+        /^store lost: sqlite:\.\/khepri\.db was locked by other processes whenever khepri looked, for 10\S*; trying again until it is back$/,
+      ),
       'stopping: waiting for 1 job (Ctrl-C again to abandon them)',
       expect.stringMatching(/^store back after /),
       '',

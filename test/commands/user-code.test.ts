@@ -141,3 +141,38 @@ it('a worker whose slots are all stuck does not end well: 70, and it says why', 
   expect(stderr).toContain('error: every slot of this worker holds a handler that ignores its abort signal\n')
   expect(code).toBe(70)
 })
+
+it('a module that takes long to load is named while it does', async () => {
+  using made = await project(
+    'slow',
+    'await new Promise((resolve) => setTimeout(resolve, 60_000))\nexport default () => {}',
+  )
+  await using live = made.start(['dispatch', '--job', 'slow'])
+  await live.until(/^loading \.\/jobs\/slow\.mjs takes long\n/, 'stderr')
+})
+
+describe('a module whose default export throws when it is looked at', () => {
+  const revoked = 'const { proxy, revoke } = Proxy.revocable({}, {})\nrevoke()\n'
+
+  it.each([
+    ['revoked', `${revoked}export default proxy`],
+    ['throwing', `export default new Proxy({}, { get() { throw new Error('not you') } })`],
+    ['thrown', `${revoked}throw proxy`],
+  ])('is not taken for a bug of khepri where it is %s: 78, and the file is named', async (job, text) => {
+    using made = await project(job, text)
+    const { code, stderr } = await made.khepri(['dispatch', '--job', job])
+    expect(stderr).toMatch(new RegExp(`^error: .*\\./jobs/${job}\\.mjs`))
+    expect(stderr).not.toContain('internal error')
+    expect(code).toBe(78)
+  })
+
+  it.each([
+    ['the configuration', `${revoked}export default proxy`, 'khepri.config.mjs throws when its settings are read'],
+    ['a job in it', `${revoked}export default { jobs: { odd: proxy } }`, 'jobs.odd throws when its job is looked at'],
+  ])('is not taken for a bug where it is %s', async (_, text, says) => {
+    using made = await migratedProject({ 'khepri.config.mjs': text })
+    const { code, stderr } = await made.khepri(['jobs'])
+    expect(stderr).toContain(`error: ${says}`)
+    expect(code).toBe(78)
+  })
+})

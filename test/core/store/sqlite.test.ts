@@ -66,7 +66,9 @@ describe('a locked file', () => {
 
     await expect(store.enqueue([aJob()])).rejects.toMatchObject({
       code: 'STORE_BUSY',
-      message: expect.stringMatching(/^sqlite:\.\/test\.db was locked by other processes whenever khepri looked, for [1-9]\d*ms$/),
+      message: expect.stringMatching(
+        /^sqlite:\.\/test\.db was locked by other processes whenever khepri looked, for [1-9]\d*ms$/,
+      ),
     })
 
     expect(ticks).toBeGreaterThan(0)
@@ -183,7 +185,8 @@ describe('a file that cannot be used', () => {
     })
     await expect(store.exchange(round)).rejects.toMatchObject({
       code: 'SCHEMA_BROKEN',
-      message: 'the table "jobs_attempts" is missing from sqlite:./test.db, though its migrations say that it was created',
+      message:
+        'the table "jobs_attempts" is missing from sqlite:./test.db, though its migrations say that it was created',
     })
 
     expect(stranger(path).prepare('select id from jobs where worker = 7').pluck().all()).toEqual([1, 2])

@@ -103,8 +103,9 @@ export class Membership {
   }
 
   async leave(): Promise<void> {
-    const { clock } = this.#parts
-    const until = clock.monotonic() + defaults.leaveWithinMs
+    const { clock, contact } = this.#parts
+    // In an outage that has lasted, nobody who stops a worker wants to wait for its end.
+    const until = clock.monotonic() + (contact.isLost ? 0 : defaults.leaveWithinMs)
     while (!(await this.#tryToLeave()) && clock.monotonic() < until) await sleep(clock, defaults.leaveAgainMs)
   }
 

@@ -226,7 +226,7 @@ function inRoot(path: string, root: string): string {
 
 /** What a module exports may throw when it is looked at: a getter, a proxy. */
 const unreadable = (source: string, error: unknown): KhepriError =>
-  new KhepriError('MODULE_BROKEN', `${source} throws when its job is looked at: ${describeError(error).message}`, {
+  new KhepriError('MODULE_BROKEN', `${source} cannot be loaded: ${describeError(error).message}`, {
     fix: 'export default defineJob({ … })',
     cause: error,
   })

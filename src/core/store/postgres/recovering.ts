@@ -20,9 +20,19 @@ function dying({ workers }: Relations): string {
     and not exists (select from ${workers} o where o.id = :observer::bigint and o.beat_at + o.lease_ms < ${now})))`
 }
 
-/** What is held by a worker without a row. */
+/**
+ * The workers that hold jobs and have no row.
+ *
+ * From one holder to the next in the index of what is held: asked otherwise, the planner would rather read all jobs.
+ */
 function orphaned({ jobs, workers }: Relations): string {
-  return `from ${jobs} j where j.worker is not null and not exists (select from ${workers} w where w.id = j.worker)`
+  const next = (condition: string): string =>
+    `(select j.worker from ${jobs} j where ${condition} order by j.worker limit 1)`
+  return `(with recursive holders as (
+  ${next('j.worker is not null')}
+  union all select ${next('j.worker > h.worker')} from holders h where h.worker is not null)
+select h.worker from holders h
+  where h.worker is not null and not exists (select from ${workers} w where w.id = h.worker)) orphaned`
 }
 
 /** What there is to do. */
@@ -34,7 +44,7 @@ export function chores(tables: Relations): string {
     where w.dead_at is not null) as free,
   exists (select from ${jobs} j where j.cancelled_at is not null and j.worker is null) as "end",
   exists (select from ${workers} w where ${longDead}) as forget,
-  exists (select ${orphaned(tables)}) as adopt`
+  exists (select from ${orphaned(tables)}) as adopt`
 }
 
 /** Declares workers dead and says once how they died; a row that another observer is judging is left to it. */
@@ -106,8 +116,8 @@ export function adopt(tables: Relations): string {
   const { workers } = tables
   return `insert into ${workers}
   (id, name, version, host, pid, queues, concurrency, lease_ms, state, started_at, beat_at)
-select a.worker, 'unknown', '', '', 0, '', 0, o.lease_ms, 'draining', ${now}, ${now}
-from (select distinct j.worker ${orphaned(tables)}) a, ${workers} o where o.id = :observer::bigint
+select orphaned.worker, 'unknown', '', '', 0, '', 0, o.lease_ms, 'draining', ${now}, ${now}
+from ${orphaned(tables)}, ${workers} o where o.id = :observer::bigint
 on conflict (id) do nothing`
 }
 

@@ -1,5 +1,6 @@
 import { setImmediate as oneTurn } from 'node:timers/promises'
 import { KhepriCommand } from '../cli/base-command.ts'
+import { watchBlockedLoads } from '../cli/blocked-loads.ts'
 import { exits } from '../cli/exit-codes.ts'
 import type { Config } from '../core/config.ts'
 import { formatDuration } from '../core/duration.ts'
@@ -29,10 +30,12 @@ export default class Jobs extends KhepriCommand {
     const app = await this.app()
     const registry = await app.registry()
     const jobs: Loaded[] = []
+    const stopWatching = watchBlockedLoads()
     for (const name of registry.names()) {
       const job = registry.get(name)
       if (job !== undefined) jobs.push(await load(job))
     }
+    stopWatching()
     // What a module left to a promise is known to have failed one turn later.
     await oneTurn()
     await this.#list(jobs, app.config)

@@ -11,6 +11,7 @@ interface Load {
 const loading = new Set<Load>()
 /** How messages name each file that was loaded by its own path. */
 const sources = new Map<string, string>()
+let hearLoads: (source: string | null) => void = () => {}
 let tellSlow: (source: string) => void = () => {}
 
 /** Remembers that a file is being loaded; the result is called when that has ended. */
@@ -18,14 +19,31 @@ export function startLoading(path: string, source: string): () => void {
   const load = { source }
   loading.add(load)
   sources.set(path, source)
-  return () => void loading.delete(load)
+  tellLoads()
+  return () => {
+    loading.delete(load)
+    tellLoads()
+  }
+}
+
+const tellLoads = (): void => hearLoads(filesLoading().at(-1) ?? null)
+
+/** Hears what is loading whenever that changes, null for nothing; one listener a process. The result ends it. */
+export function onLoads(listener: (source: string | null) => void): () => void {
+  hearLoads = listener
+  return () => {
+    hearLoads = () => {}
+  }
 }
 
 /** The files that are being loaded at this moment, as messages name them. */
 export const filesLoading = (): readonly string[] => [...loading].map(({ source }) => source)
 
 /** Tells who listens that a file takes long to load. */
-export const tellSlowLoad = (source: string): void => tellSlow(source)
+export function tellSlowLoad(source: string): void {
+  hearLoads(null)
+  tellSlow(source)
+}
 
 /** From now on hears of files that take long to load; one listener a process. */
 export function onSlowLoad(listener: (source: string) => void): void {

@@ -151,6 +151,12 @@ it('a module that takes long to load is named while it does', async () => {
   await live.until(/^loading \.\/jobs\/slow\.mjs takes long\n/, 'stderr')
 })
 
+it('a module whose code never returns is named by jobs', async () => {
+  using made = await project('loop', 'for (;;);')
+  await using live = made.start(['jobs'])
+  await live.until(/^loading \.\/jobs\/loop\.mjs takes long, and its code does not return\n/, 'stderr')
+})
+
 describe('a module whose default export throws when it is looked at', () => {
   const revoked = 'const { proxy, revoke } = Proxy.revocable({}, {})\nrevoke()\n'
 

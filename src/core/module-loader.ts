@@ -23,6 +23,8 @@ export async function loadModule(path: string, source: string = path): Promise<R
     const imported: Promise<Record<string, unknown>> = import(/* @vite-ignore */ pathToFileURL(path).href)
     return await Promise.race([imported, patience.ended])
   } catch (error) {
+    // To find out what is wrong takes time of ours, not of the module's.
+    patience.stop()
     throw error instanceof NeverLoaded ? await stalled(error, path, source) : await broken(error, path, source)
   } finally {
     patience.stop()

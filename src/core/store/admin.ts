@@ -24,6 +24,8 @@ export interface Admin {
   cancel(ids: readonly JobId[]): Promise<Cancelled>
   /** Where a job is now, alive or not; null: there is none of that id. */
   find(id: JobId): Promise<FoundJob | null>
+  /** The states of many jobs; what is nowhere is left out. */
+  states(ids: readonly JobId[]): Promise<ReadonlyMap<JobId, FoundJob['state']>>
   /** The jobs whose handlers have run for at least so many milliseconds, the longest first. */
   busy(leastMs: number): Promise<readonly BusyJob[]>
   /** Rows by queue; scans, so never on a hot path. */

@@ -173,6 +173,10 @@ class PostgresAdmin implements Admin {
     return this.#liveJobs.find(id)
   }
 
+  states(ids: readonly JobId[]): Promise<ReadonlyMap<JobId, FoundJob['state']>> {
+    return this.#liveJobs.states(ids)
+  }
+
   busy(leastMs: number): Promise<readonly BusyJob[]> {
     return this.#liveJobs.busy(leastMs)
   }

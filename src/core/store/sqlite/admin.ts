@@ -202,6 +202,10 @@ class SqliteAdmin implements Admin {
     return this.#liveJobs.find(id)
   }
 
+  async states(ids: readonly JobId[]): Promise<ReadonlyMap<JobId, FoundJob['state']>> {
+    return this.#liveJobs.states(ids)
+  }
+
   async busy(leastMs: number): Promise<readonly BusyJob[]> {
     return this.#liveJobs.busy(leastMs)
   }

@@ -95,6 +95,19 @@ export class LiveJobs {
     return this.#parts.connection.read(() => this.#live(id) ?? this.#failed(id) ?? this.#ended(id))
   }
 
+  /** See `Admin.states`. */
+  states(ids: readonly JobId[]): Promise<ReadonlyMap<JobId, FoundJob['state']>> {
+    const { connection, db, tables } = this.#parts
+    const { jobs, failed, ended } = tables
+    const live = db.select({ id: jobs.id, state: this.#state }).from(jobs).where(oneOf(jobs.id, ids))
+    const gone = db.select({ id: failed.id }).from(failed).where(oneOf(failed.id, ids))
+    const over = db.select({ id: ended.id, state: ended.state }).from(ended).where(oneOf(ended.id, ids))
+    return connection.read(() => {
+      const rows = [...live.all(), ...gone.all().map(({ id }) => ({ id, state: 'failed' })), ...over.all()]
+      return new Map(rows.map(({ id, state }) => [id, state as FoundJob['state']]))
+    })
+  }
+
   #live(id: JobId): FoundJob | null {
     const { db, tables } = this.#parts
     const { jobs, workers } = tables

@@ -3,12 +3,15 @@ import { systemClock } from '../core/clock.ts'
 import { KhepriError } from '../core/errors.ts'
 import type { EventBus, WorkerReport } from '../core/events.ts'
 import { version } from '../core/package.ts'
+import { oneLine } from '../core/text.ts'
+import { onAskForRunning } from '../core/user-code.ts'
 import type { WorkHandle, WorkOptions } from '../core/work.ts'
 import { exits } from './exit-codes.ts'
 import { Footer } from './footer.ts'
 import type { LogLevel } from './lines.ts'
 import { isStartedByNpm, watchNpm } from './npm-parent.ts'
 import type { Output } from './output.ts'
+import { strayError } from './report.ts'
 import { Screen } from './screen.ts'
 import { WorkerSignals } from './signals.ts'
 import { count } from './words.ts'
@@ -37,7 +40,13 @@ export async function attend(attended: AttendOptions): Promise<Attended> {
   try {
     const handle = await app.work(options)
     lines.began(handle)
-    const signals = new WorkerSignals({ handle, source: process, clock: systemClock, report: (error) => report(error) })
+    onAskForRunning(() => handle.running().map(({ id, job }) => `job ${id} (${oneLine(job)})`))
+    const signals = new WorkerSignals({
+      handle,
+      source: process,
+      clock: systemClock,
+      report: (error) => report(strayError(error)),
+    })
     const stopWatching = isStartedByNpm(process.env) ? watchNpm(systemClock, () => handle.drain('parent')) : () => {}
     output.stdout.onFault(() => handle.drain('output'))
     try {
@@ -66,6 +75,10 @@ function faultOf({ reason, unwritten }: WorkerReport, interrupted: number): Khep
         fix: 'these jobs may run again once the database is back',
       },
     )
+  if (reason === 'stuck')
+    return new KhepriError('SLOTS_STUCK', 'every slot of this worker holds a handler that ignores its abort signal', {
+      fix: 'pass the signal on to what the handlers wait for; start the worker again, the jobs have been settled',
+    })
   if (reason === 'modules')
     return new KhepriError('MODULE_BROKEN', 'no job that this worker serves can be loaded', {
       fix: 'khepri jobs names the faults',
@@ -122,7 +135,10 @@ class Lines {
       err,
       screen: this.#screen,
     })
-    this.#restore.push(this.#log.follow(app.events))
+    this.#restore.push(
+      this.#log.follow(app.events),
+      beforeExit(() => this.#log.makeRoom()),
+    )
     for (const stream of mode === 'json' ? [] : [output.stdout.stream, process.stderr])
       this.#restore.push(beforeWrites(stream, () => this.#log.makeRoom()))
   }
@@ -161,6 +177,12 @@ class Lines {
 function lineMode({ mode }: Output): LineMode {
   if (mode === 'json' || mode === 'terminal') return mode
   return isJournal(1, process.env) ? 'journal' : 'pipe'
+}
+
+/** Does something at once when the process ends, whoever ends it; the result undoes it. */
+function beforeExit(act: () => void): () => void {
+  process.on('exit', act)
+  return () => process.off('exit', act)
 }
 
 /** Does something before whatever anybody else writes to a stream; the result undoes it. */

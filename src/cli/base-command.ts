@@ -2,11 +2,13 @@ import type { ArgInput, FlagInput } from '@oclif/core/interfaces'
 import { parse } from '@oclif/core/parser'
 import type { Khepri } from '../app.ts'
 import { KhepriError } from '../core/errors.ts'
+import { onSlowLoad } from '../core/user-code.ts'
 import { exitCodeOf, exits } from './exit-codes.ts'
 import { choiceFlag, Flags, textFlag } from './flags.ts'
+import { apart, joinWords } from './many-words.ts'
 import { Output, type OutputOptions } from './output.ts'
 import { Progress } from './progress.ts'
-import { asKhepriError } from './report.ts'
+import { asKhepriError, strayError } from './report.ts'
 import { OutputClosed, type Stdout } from './stdout.ts'
 import type { Style } from './style.ts'
 import { checkTimezone } from './time.ts'
@@ -89,6 +91,7 @@ export abstract class KhepriCommand {
     process.on('uncaughtException', (error) => this.#notice(error))
     try {
       if (!this.sharesStdout) this.#setting.stdout.divert()
+      onSlowLoad((source) => this.say(`loading ${source} takes long`))
       await this.run()
     } catch (error) {
       this.report(error)
@@ -102,6 +105,9 @@ export abstract class KhepriCommand {
   protected get sharesStdout(): boolean {
     return false
   }
+
+  /** Something that a module of the user's left behind has thrown; most commands do what they are for all the same. */
+  protected heardStray(): void {}
 
   /** Results, on stdout. */
   protected get output(): Output {
@@ -164,8 +170,12 @@ export abstract class KhepriCommand {
     refuseInherited(argv, usage)
     refuseValues(argv, flags)
     try {
-      const parsed = await parse<F & GlobalFlags, Values, A>(argv, { flags: flags as never, args: shape.args })
-      return this.#accept(parsed)
+      const joined = joinWords(argv, shape.args as never)
+      const parsed = await parse<F & GlobalFlags, Values, A>(joined.argv, {
+        flags: flags as never,
+        args: joined.args as never,
+      })
+      return this.#accept({ ...parsed, args: apart(parsed.args) })
     } catch (error) {
       throw usageError(error, usage)
     }
@@ -179,11 +189,12 @@ export abstract class KhepriCommand {
     return parsed
   }
 
-  /** An error out of a timer or a promise that nobody waits for; a user's module may have left one. A worker has its own way. */
-  #notice(error: unknown): void {
+  /** A timer or a promise that nobody waits for threw: it changes nothing of what this command has done. A worker has its own way. */
+  #notice(thrown: unknown): void {
     if (process.listenerCount('uncaughtException') > 1) return
-    this.report(error)
-    process.exitCode = exits.bug
+    const { message, fix } = strayError(thrown)
+    this.say(`warning: ${message}\n  fix: ${fix}`)
+    this.heardStray()
   }
 
   async #close(): Promise<void> {
@@ -196,8 +207,8 @@ export abstract class KhepriCommand {
   }
 }
 
-/** Throws CONFIG_MISSING where the folder in which khepri was started has been removed. */
-function workingDirectory(): string {
+/** The folder in which khepri was started. Throws CONFIG_MISSING where that folder has been removed. */
+export function workingDirectory(): string {
   try {
     return process.cwd()
   } catch (cause) {

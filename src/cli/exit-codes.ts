@@ -36,6 +36,7 @@ export const exitOf: Readonly<Record<ErrorCode, number>> = {
   STORE_FAILED: exits.bug,
   OUTCOME_UNKNOWN: exits.tryAgain,
   SCHEMA_MISSING: exits.config,
+  SCHEMA_BROKEN: exits.config,
   SCHEMA_BEHIND: exits.config,
   SCHEMA_AHEAD: exits.config,
   SCHEMA_FOREIGN: exits.cannotCreate,
@@ -47,6 +48,9 @@ export const exitOf: Readonly<Record<ErrorCode, number>> = {
   FILE_EXISTS: exits.cannotCreate,
   IO: exits.io,
   DRAIN_TIMEOUT: exits.tryAgain,
+  EXIT_CALLED: exits.bug,
+  UNCAUGHT: exits.bug,
+  SLOTS_STUCK: exits.bug,
   BUG: exits.bug,
 }
 
@@ -72,7 +76,11 @@ export const exitCodeTable: readonly { readonly code: string; readonly name: str
   { code: '65', name: 'data', when: 'invalid JSON, payload refused by its schema, unknown job name' },
   { code: '66', name: 'no input', when: 'file missing or unreadable' },
   { code: '69', name: 'unavailable', when: 'database unreachable' },
-  { code: '70', name: 'bug', when: 'internal error, with a report text' },
+  {
+    code: '70',
+    name: 'bug',
+    when: 'internal error, with a report text; a job or module that ended the process; a worker whose slots are all stuck',
+  },
   { code: '73', name: 'cannot create', when: 'the output file exists; a table of that name is not ours' },
   { code: '74', name: 'io', when: 'stdout gone, disk full' },
   {

@@ -4,7 +4,7 @@ import { type Backoff, parseBackoff } from '../core/backoff.ts'
 import { defaults } from '../core/defaults.ts'
 import { parseDuration } from '../core/duration.ts'
 import { isKhepriError, KhepriError } from '../core/errors.ts'
-import { checkName, checkQueue } from '../core/terms.ts'
+import { checkName, checkQueue, parsePositive, parseRetryAfter } from '../core/terms.ts'
 
 export { Args, Flags }
 
@@ -28,6 +28,18 @@ const flagOf = (options: Named): string => `--${options.name}`
 export const durationFlag = Flags.custom<number>({
   helpValue: '30s',
   parse: async (input, _context, options) => asUsage(() => parseDuration(input, flagOf(options), defaults.maxDelayMs)),
+})
+
+/** A duration that is longer than nothing; the value is milliseconds. */
+export const positiveDurationFlag = Flags.custom<number>({
+  helpValue: '30s',
+  parse: async (input, _context, options) => asUsage(() => parsePositive(input, flagOf(options), defaults.maxDelayMs)),
+})
+
+/** The lease of a worker; the value is milliseconds. */
+export const retryAfterFlag = Flags.custom<number>({
+  helpValue: '90s',
+  parse: async (input, _context, options) => asUsage(() => parseRetryAfter(input, flagOf(options))),
 })
 
 /** A whole number of at least `min` (1 where none is given). */

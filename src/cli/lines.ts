@@ -111,7 +111,8 @@ const table: { readonly [Name in keyof Events]: Entry<Events[Name]> } = {
     level: 'error',
     weight: 'problem',
     stream: 'err',
-    text: ({ jobs }) => `the database refuses to free job ${jobs.join(', ')} of a dead worker; trying again`,
+    text: ({ jobs }) =>
+      `the row of job ${jobs.join(', ')} is bad: the database refuses to change it, or a column holds what is no number; it stays as it is`,
   },
   'module.broken': {
     level: 'error',

@@ -58,9 +58,8 @@ async function named(admin: Admin, ids: readonly JobId[]): Promise<ReadonlyMap<J
 
 /** What has become of jobs, in the order asked. */
 export async function statesOf(admin: Admin, ids: readonly JobId[]): Promise<readonly Unselected[]> {
-  const states: Unselected[] = []
-  for (const id of ids) states.push({ id, state: (await admin.find(id))?.state ?? null })
-  return states
+  const states = await admin.states(ids)
+  return ids.map((id) => ({ id, state: states.get(id) ?? null }))
 }
 
 /** One error for each thing that unselected jobs are; none for those that are cancelled already. */

@@ -1,6 +1,7 @@
 import { version } from '../core/package.ts'
 import { loadCommand, unknownCommand } from './command-table.ts'
 import { exitCodeOf, exits } from './exit-codes.ts'
+import { guardExit } from './exit-guard.ts'
 import { Output } from './output.ts'
 import { asKhepriError } from './report.ts'
 import { OutputClosed, Stdout } from './stdout.ts'
@@ -16,12 +17,11 @@ const lingerMs = 100
  * after everything that was written has left it.
  */
 export async function main(argv: readonly string[]): Promise<void> {
-  // Until it has ended, whatever ends the process ends it badly: an empty event loop must not pass for success.
-  process.exitCode = exits.bug
   // Where the reader of stderr has gone, nobody is left to be told.
   process.stderr.on('error', () => {})
   const stdout = new Stdout()
-  process.exitCode = await exitCodeFor(argv, stdout)
+  const guard = guardExit((error) => new Output(outputOptionsIn(argv), stdout).report(error, exitCodeOf(error)))
+  guard.done(await exitCodeFor(argv, stdout))
   await stdout.flush()
   setTimeout(() => process.exit(), lingerMs).unref()
 }

@@ -11,7 +11,9 @@ import {
   nameFlag,
   namesFlag,
   poolFlag,
+  positiveDurationFlag,
   queueListFlag,
+  retryAfterFlag,
 } from './flags.ts'
 import { logLevels } from './lines.ts'
 
@@ -27,13 +29,13 @@ export const workFlags = {
   'stop-when-empty': Flags.boolean({ summary: 'stop when there is nothing to do; what is delayed does not count' }),
   'max-jobs': countFlag({ summary: 'stop after so many jobs' }),
   'max-time': durationFlag({ helpValue: '1h', summary: 'stop after so long' }),
-  sleep: durationFlag({ helpValue: '1s', summary: 'the longest wait between two looks at an idle queue' }),
+  sleep: positiveDurationFlag({ helpValue: '1s', summary: 'the longest wait between two looks at an idle queue' }),
   rest: durationFlag({ helpValue: '0s', summary: 'how long a slot rests after each job' }),
   'drain-timeout': durationFlag({ summary: 'how long a stop waits for running jobs; without it as long as they take' }),
-  timeout: durationFlag({ summary: 'bounds an attempt of jobs without a timeout of their own' }),
+  timeout: positiveDurationFlag({ summary: 'bounds an attempt of jobs without a timeout of their own' }),
   tries: countFlag({ summary: 'how often jobs without tries of their own may run' }),
   backoff: backoffFlag({ summary: 'the wait before the next try, for jobs without a backoff of their own' }),
-  'retry-after': durationFlag({ helpValue: '90s', summary: 'silence after which this worker is dead' }),
+  'retry-after': retryAfterFlag({ summary: 'silence after which this worker is dead' }),
   unknown: choiceFlag(['fail', 'wait'])({ summary: 'what becomes of jobs that have no handler here' }),
   name: nameFlag({ summary: "this worker's name" }),
   job: namesFlag({ summary: 'run these jobs only' }),

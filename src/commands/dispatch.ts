@@ -14,6 +14,7 @@ import {
   Flags,
   integerFlag,
   nameFlag,
+  positiveDurationFlag,
   textFlag,
 } from '../cli/flags.ts'
 import { Progress } from '../cli/progress.ts'
@@ -41,7 +42,7 @@ const dispatchFlags = {
   at: textFlag({ helpValue: 'TIME', summary: 'may run from this time: ISO 8601 with an offset, or in --timezone' }),
   tries: countFlag({ summary: 'how often it may run, the first run included' }),
   backoff: backoffFlag({ summary: 'the wait before the next try: one duration, or one for each' }),
-  timeout: durationFlag({ summary: 'bounds an attempt' }),
+  timeout: positiveDurationFlag({ summary: 'bounds an attempt' }),
   unique: textFlag({
     helpValue: 'KEY',
     summary: 'at most one live job may carry it',
@@ -162,7 +163,6 @@ function overridesOf(flags: DispatchFlags): Overrides {
 }
 
 function termsOf({ queue, priority, tries, backoff, timeout }: DispatchFlags): Terms {
-  if (timeout === 0) throw new KhepriError('USAGE', '--timeout must be longer than 0')
   return {
     ...(queue !== undefined && { queue }),
     ...(priority !== undefined && { priority }),

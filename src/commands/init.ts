@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { KhepriCommand } from '../cli/base-command.ts'
+import { KhepriCommand, workingDirectory } from '../cli/base-command.ts'
 import { type Draft, refuseExisting, writeDraft } from '../cli/drafts.ts'
 import { Flags } from '../cli/flags.ts'
 import { columns } from '../cli/words.ts'
@@ -24,6 +24,7 @@ export default class Init extends KhepriCommand {
 
   protected async run(): Promise<void> {
     const { flags } = await this.parse(Init)
+    workingDirectory()
     const database = flags.database ?? defaults.database
     const drafts = flags.js ? javaScript(database) : typeScript(database)
     refuseOtherConfigs(drafts)

@@ -1,4 +1,6 @@
+import { setImmediate as oneTurn } from 'node:timers/promises'
 import { KhepriCommand } from '../cli/base-command.ts'
+import { watchBlockedLoads } from '../cli/blocked-loads.ts'
 import { exits } from '../cli/exit-codes.ts'
 import type { Config } from '../core/config.ts'
 import { formatDuration } from '../core/duration.ts'
@@ -29,13 +31,22 @@ export default class Jobs extends KhepriCommand {
     const app = await this.app()
     const registry = await app.registry()
     const jobs: Loaded[] = []
+    const stopWatching = watchBlockedLoads()
     for (const name of registry.names()) {
       const job = registry.get(name)
       if (job !== undefined) jobs.push(await load(job))
     }
+    stopWatching()
+    // What a module left to a promise is known to have failed one turn later.
+    await oneTurn()
     await this.#list(jobs, app.config)
     if (jobs.length === 0) this.say('No jobs are registered. Next:  khepri init, or put a module into ./jobs')
     for (const { terms, fault } of jobs) if (terms === null) this.report(fault, exits.failed)
+  }
+
+  /** A module that leaves an error behind has not loaded well. */
+  protected override heardStray(): void {
+    this.exitWith(exits.failed)
   }
 
   async #list(jobs: readonly Loaded[], config: Config): Promise<void> {

@@ -5,6 +5,7 @@ import { sleep, systemClock } from '../core/clock.ts'
 import { formatDuration } from '../core/duration.ts'
 import { isTransient, KhepriError } from '../core/errors.ts'
 import type { Migration, MigrationStatus, Migrations } from '../core/store/migrations.ts'
+import { tableMissing } from '../core/store/migrator.ts'
 
 const askAgainMs = 250
 
@@ -113,7 +114,7 @@ export default class Migrate extends KhepriCommand {
   }
 }
 
-function faultOf({ applied, pending, unknown }: MigrationStatus, label: string): KhepriError | null {
+function faultOf({ applied, pending, unknown, missing }: MigrationStatus, label: string): KhepriError | null {
   if (applied.length === 0)
     return new KhepriError('SCHEMA_MISSING', `the schema of ${label} is missing`, { fix: 'khepri migrate' })
   if (pending.length > 0)
@@ -126,7 +127,7 @@ function faultOf({ applied, pending, unknown }: MigrationStatus, label: string):
     return new KhepriError('SCHEMA_AHEAD', `the schema of ${label} is ahead of this khepri: ${unknown.join(', ')}`, {
       fix: 'use the khepri that wrote it, or a newer one',
     })
-  return null
+  return missing[0] === undefined ? null : tableMissing(missing[0], label)
 }
 
 /** "0000_jobs .. 0002_workers" */

@@ -109,7 +109,7 @@ export class Attempt {
   }
 
   get attempt(): number {
-    return this.reservation.failures + 1
+    return Math.max(0, this.reservation.failures) + 1
   }
 
   get tries(): number {

@@ -13,6 +13,14 @@ export interface Clock {
   after(ms: number, run: () => void): Timer
 }
 
+/**
+ * Taken when khepri is loaded, which is before any code of the user's: a handler that leaves a fake clock behind, as tests
+ * install them, must not stop its worker.
+ */
+const { setTimeout, clearTimeout } = globalThis
+const now = Date.now
+const monotonic = performance.now.bind(performance)
+
 /** The longest wait setTimeout can take: anything above fires at once. */
 const longestTimeoutMs = 2 ** 31 - 1
 
@@ -27,7 +35,7 @@ function after(ms: number, run: () => void): Timer {
   return { cancel: () => clearTimeout(handle) }
 }
 
-export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now(), after }
+export const systemClock: Clock = { now, monotonic, after }
 
 /** Resolves after `ms` by the clock, or at once when the signal aborts; never rejects. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {

@@ -7,7 +7,7 @@ import { KhepriError } from './errors.ts'
 import { caret, findDuplicateKey, findFault, isDeeperThan } from './json-text.ts'
 import { loadModule } from './module-loader.ts'
 import { requireTrustedFile } from './ownership.ts'
-import { shown } from './text.ts'
+import { describeError, shown } from './text.ts'
 
 const extensions = ['ts', 'mts', 'js', 'mjs', 'cts', 'cjs', 'json']
 
@@ -66,12 +66,21 @@ export async function readConfigFile(file: string, cwd: string): Promise<object>
     })
   if (!stat.isFile()) throw new KhepriError('CONFIG_INVALID', `the configuration ${name} is not a file`)
   requireTrustedFile(file, name)
-  const value = extname(file) === '.json' ? readJson(file, name) : await importConfig(file, name)
-  if (!isRecord(value))
-    throw new KhepriError('CONFIG_INVALID', `${name} must hold an object, got ${shown(value)}`, {
-      fix: 'export default defineConfig({ … })',
-    })
+  const { value } = extname(file) === '.json' ? { value: readJson(file, name) } : await importConfig(file, name)
+  requireReadable(value, name)
   return value
+}
+
+/** Throws CONFIG_INVALID for what is no object, and for one whose getters throw, or that is a proxy that does. */
+function requireReadable(value: unknown, name: string): asserts value is Readonly<Record<string, unknown>> {
+  const fix = 'export default defineConfig({ … })'
+  try {
+    if (isRecord(value)) return void Object.values(value)
+  } catch (error) {
+    const reason = `${name} throws when its settings are read: ${describeError(error).message}`
+    throw new KhepriError('CONFIG_INVALID', reason, { fix, cause: error })
+  }
+  throw new KhepriError('CONFIG_INVALID', `${name} must hold an object, got ${shown(value)}`, { fix })
 }
 
 /** A path as people would type it where they are. */
@@ -80,13 +89,14 @@ function shownPath(path: string, cwd: string): string {
   return short === '' || short.startsWith('..') ? path : short
 }
 
-async function importConfig(file: string, name: string): Promise<unknown> {
+/** In an object: a promise looks at what it is fulfilled with, and a proxy may not like that. */
+async function importConfig(file: string, name: string): Promise<{ readonly value: unknown }> {
   const module = await loadModule(file, name)
   if (module.default === undefined)
     throw new KhepriError('CONFIG_INVALID', `${name} has no default export`, {
       fix: 'export default defineConfig({ … })',
     })
-  return module.default
+  return { value: module.default }
 }
 
 /** Levels of nesting that no configuration needs. */

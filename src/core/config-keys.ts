@@ -3,7 +3,15 @@ import { defaults } from './defaults.ts'
 import { parseDuration } from './duration.ts'
 import { KhepriError } from './errors.ts'
 import { didYouMean } from './suggest.ts'
-import { checkMaxCrashes, checkQueue, checkTries, checkWhole, parsePositive, parseTimeout } from './terms.ts'
+import {
+  checkMaxCrashes,
+  checkQueue,
+  checkTries,
+  checkWhole,
+  parsePositive,
+  parseRetryAfter,
+  parseTimeout,
+} from './terms.ts'
 import { shown } from './text.ts'
 
 /** A queue that the config declares; the order of declaration is the order of draining. */
@@ -82,7 +90,7 @@ export const settings: { readonly [Name in keyof Settings]: Setting<Settings[Nam
     key: 'retryAfter',
     meaning: 'silence after which a worker is dead',
     otherwise: defaults.retryAfterMs,
-    parse: positive,
+    parse: parseRetryAfter,
   },
   sleepMs: {
     key: 'sleep',

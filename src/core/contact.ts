@@ -56,6 +56,11 @@ export class Contact {
     this.#failing.add(loop)
   }
 
+  /** An outage has been told of and is not over. */
+  get isLost(): boolean {
+    return this.#failing.size > 0
+  }
+
   /** True when contact has been unbroken for so long, without a jump of the clock in between. */
   hasBeenGoodFor(ms: number): boolean {
     if (Math.abs(this.#skew() - this.#skewMs) > Math.min(jumpMs, this.#longestGapMs)) {

@@ -10,6 +10,8 @@ export const defaults = Object.freeze({
   maxCrashes: 3,
   /** Silence after which a worker is dead. */
   retryAfterMs: 90_000,
+  /** A shorter lease is over before a busy machine has written the next beat. */
+  leastRetryAfterMs: 1_000,
   /** The longest wait between two looks at an idle store. */
   sleepMs: 1_000,
   /** A wake-up is not answered earlier than this after the last look: whoever filters would look for everybody else's jobs. */
@@ -36,6 +38,16 @@ export const defaults = Object.freeze({
   graceMs: 5_000,
   /** Bound of a failed() hook whose job has no timeout. */
   hookMs: 30_000,
+  /** A worker that ends tries for so long to take its row away: a database that is starting anew needs some seconds, */
+  leaveWithinMs: 3_000,
+  /** and is asked again after so long. */
+  leaveAgainMs: 500,
+  /** A job module that has loaded for so long is named, */
+  slowLoadMs: 5_000,
+  /** and one that has loaded for so long is given up. */
+  loadMs: 60_000,
+  /** How long a module that was given up may take to show what it exports. */
+  thenableMs: 200,
   maxPayloadBytes: 1024 * 1024,
   /** Room in an envelope beside its payload: names of 255 characters, a backoff of many delays. */
   envelopeRoomBytes: 64 * 1024,

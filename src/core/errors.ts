@@ -20,6 +20,7 @@ export const errorCodes = {
   STORE_FAILED: 'the database refused a statement for a reason khepri does not expect',
   OUTCOME_UNKNOWN: 'the connection broke while a commit was under way: it may or may not have happened',
   SCHEMA_MISSING: 'the tables do not exist yet',
+  SCHEMA_BROKEN: 'a table that the migrations created is gone',
   SCHEMA_BEHIND: 'the tables are older than this khepri needs',
   SCHEMA_AHEAD: 'the tables are newer than this khepri understands',
   SCHEMA_FOREIGN: 'a table of that name exists and does not belong to khepri',
@@ -31,6 +32,9 @@ export const errorCodes = {
   FILE_EXISTS: 'the output file exists already',
   IO: 'writing to standard output or to a file failed',
   DRAIN_TIMEOUT: 'the drain time-out passed; running jobs were given back',
+  EXIT_CALLED: "the user's code ended the process, or left it nothing to do, before khepri was done",
+  UNCAUGHT: "a timer or a promise of the user's code threw an error that belongs to no job",
+  SLOTS_STUCK: 'every slot of a worker holds a handler that ignores its abort signal',
   BUG: 'an internal error',
 } as const
 
@@ -60,7 +64,12 @@ export class KhepriError extends Error {
 
 /** Tells whether a value is a KhepriError, of this copy of the package or of another one. */
 export function isKhepriError(value: unknown): value is KhepriError {
-  return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true
+  try {
+    return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true
+  } catch {
+    // Users may throw what throws itself when it is looked at.
+    return false
+  }
 }
 
 const transientCodes: ReadonlySet<ErrorCode> = new Set([

@@ -53,7 +53,7 @@ export interface Events {
   'worker.blocked': { readonly worker: string; readonly jobs: readonly JobId[] }
   /** Jobs wait whose envelopes only a newer khepri can read; said once. */
   'envelopes.newer': { readonly worker: string }
-  /** Rows that the database refuses to change; each is named once. */
+  /** Rows that the database refuses to change, or that never run for what stands in their columns; each is named once. */
   'rows.bad': { readonly jobs: readonly JobId[] }
   'workers.dead': { readonly count: number; readonly freed: number }
 }

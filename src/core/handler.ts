@@ -70,6 +70,13 @@ const isJobClass = (value: unknown): value is Class => isFunction(value) && isBr
 const isAnyClass = (value: unknown): boolean =>
   isFunction(value) && /^class\b/.test(Function.prototype.toString.call(value))
 
+const tagOf = (value: unknown): string => Object.prototype.toString.call(value)
+/** Calling one runs nothing of its body. */
+const isGeneratorFunction = (value: unknown): boolean =>
+  isFunction(value) && /^\[object (?:Async)?GeneratorFunction\]$/.test(tagOf(value))
+const isGenerator = (value: unknown): boolean =>
+  isObject(value) && /^\[object (?:Async)?Generator\]$/.test(tagOf(value))
+
 /** Tells whether a value was made by another layer as a handler. */
 export const isHandlerSource = (value: unknown): value is HandlerSource =>
   isObject(value) && isFunction(value[handlerBrand])
@@ -121,22 +128,24 @@ export function handlerOf(job: unknown, source: string, root: string): Handler {
 
 function ofDefinition(job: JobDefinition, source: string): Handler {
   if (!isFunction(job.handle)) throw broken(`${source} has no handle()`)
+  refuseGenerators(job, source)
   return {
     terms: termsIn(job, source),
     hasSchema: job.schema !== undefined,
     check: checker(job.schema, source),
-    run: async (payload, context) => job.handle(payload, context),
+    run: async (payload, context) => ended(await job.handle(payload, context)),
     failed: isFunction(job.failed) ? async (error, context, payload) => job.failed?.(error, context, payload) : null,
     toPayload: null,
   }
 }
 
 function ofFunction(job: JobFunction, source: string): Handler {
+  refuseGenerators({ 'the handler': job }, source)
   return {
     terms: termsIn(job, source),
     hasSchema: false,
     check: checker(undefined, source),
-    run: async (payload, context) => job(payload as never, context),
+    run: async (payload, context) => ended(await job(payload as never, context)),
     failed: null,
     toPayload: null,
   }
@@ -145,6 +154,7 @@ function ofFunction(job: JobFunction, source: string): Handler {
 function ofClass(job: Class, source: string): Handler {
   const { handle, failed } = job.prototype as Partial<Job>
   if (!isFunction(handle)) throw broken(`${source} has no method handle()`)
+  refuseGenerators({ handle, failed }, source)
   const rebuild = (payload: unknown, context: JobContext): Job =>
     withContext(job.fromPayload?.(payload) ?? instanceOf(job, payload), context)
   // Members of a payload become properties, and one with the name of a method must not stand in for it.
@@ -156,7 +166,7 @@ function ofClass(job: Class, source: string): Handler {
     check: job.fromPayload === undefined ? objectChecker(job.schema, source) : checker(job.schema, source),
     run: async (payload, context) => {
       const instance = rebuild(payload, context)
-      return methodsOf(instance).handle.call(instance)
+      return ended(await methodsOf(instance).handle.call(instance))
     },
     failed: isFunction(failed)
       ? async (error, context, payload) => {
@@ -169,6 +179,25 @@ function ofClass(job: Class, source: string): Handler {
       return isFunction(toPayload) ? toPayload.call(instance as Job) : ownProperties(instance)
     },
   }
+}
+
+/** Throws MODULE_BROKEN for a handler whose body would never run. */
+function refuseGenerators(
+  job: { readonly handle?: unknown; readonly failed?: unknown; readonly 'the handler'?: unknown },
+  source: string,
+): void {
+  for (const name of ['handle', 'failed', 'the handler'] as const)
+    if (isGeneratorFunction(job[name]))
+      throw broken(
+        `${name === 'the handler' ? name : `${name}()`} of ${source} is a generator: calling it runs nothing`,
+        'write it without the *, as a plain or an async function',
+      )
+}
+
+/** What a handler returned, where that can be its end: a generator has run nothing yet, and nobody would go on with it. */
+function ended(result: unknown): unknown {
+  if (isGenerator(result)) throw new TypeError('the handler returned a generator, of which nothing has run')
+  return result
 }
 
 /** Defined, never assigned: assigning a member named __proto__ would change the prototype. */

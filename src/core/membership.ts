@@ -1,5 +1,5 @@
 import type { Beating, HeardBeat, StartBeat } from './beat.ts'
-import type { Clock, Random } from './clock.ts'
+import { type Clock, type Random, sleep } from './clock.ts'
 import type { Contact } from './contact.ts'
 import { defaults } from './defaults.ts'
 import { isKhepriError } from './errors.ts'
@@ -103,11 +103,20 @@ export class Membership {
   }
 
   async leave(): Promise<void> {
+    const { clock, contact } = this.#parts
+    // In an outage that has lasted, nobody who stops a worker wants to wait for its end.
+    const until = clock.monotonic() + (contact.isLost ? 0 : defaults.leaveWithinMs)
+    while (!(await this.#tryToLeave()) && clock.monotonic() < until) await sleep(clock, defaults.leaveAgainMs)
+  }
+
+  /** Where it fails for good the row stays and grows silent; neighbours will free what it may still hold. */
+  async #tryToLeave(): Promise<boolean> {
     try {
       await this.#parts.store.beat({ kind: 'leaving', worker: this.#id })
+      return true
     } catch (error) {
-      // The row stays and grows silent; neighbours will free what it may still hold.
       if (!isKhepriError(error)) throw error
+      return false
     }
   }
 

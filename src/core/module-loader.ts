@@ -1,10 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
 import { dirname, join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { defaults } from './defaults.ts'
+import { formatDuration } from './duration.ts'
 import { isKhepriError, KhepriError } from './errors.ts'
 import { findSyntaxError } from './syntax-check.ts'
 import { describeError, oneLine } from './text.ts'
+import { startLoading, tellSlowLoad } from './user-code.ts'
 
 /**
  * Imports a module of the user's: JavaScript or TypeScript, whatever the package.json around it says.
@@ -13,11 +17,71 @@ import { describeError, oneLine } from './text.ts'
  */
 export async function loadModule(path: string, source: string = path): Promise<Record<string, unknown>> {
   installHooks()
+  const loaded = startLoading(path, source)
+  const patience = watchLoading(source)
   try {
-    return (await import(/* @vite-ignore */ pathToFileURL(path).href)) as Record<string, unknown>
+    const imported: Promise<Record<string, unknown>> = import(/* @vite-ignore */ pathToFileURL(path).href)
+    return await Promise.race([imported, patience.ended])
   } catch (error) {
-    throw await broken(error, path, source)
+    // To find out what is wrong takes time of ours, not of the module's.
+    patience.stop()
+    throw error instanceof NeverLoaded ? await stalled(error, path, source) : await broken(error, path, source)
+  } finally {
+    patience.stop()
+    loaded()
   }
+}
+
+/** Why a module is not waited for any more. */
+class NeverLoaded extends Error {
+  override readonly name = 'NeverLoaded'
+}
+
+/**
+ * Watches the loading of a module: tells when it takes long, and rejects when it took too long or can never end.
+ *
+ * A process in which nothing is left to happen while a module still loads would otherwise just end, without a word.
+ */
+function watchLoading(source: string): { readonly ended: Promise<never>; readonly stop: () => void } {
+  const { promise: ended, reject } = Promise.withResolvers<never>()
+  ended.catch(() => {})
+  const giveUp = (why: string): void => reject(new NeverLoaded(why))
+  const onIdle = (): void => giveUp('nothing is left that could end it')
+  const slow = setTimeout(() => tellSlowLoad(source), defaults.slowLoadMs).unref()
+  const limit = setTimeout(() => giveUp(`not within ${formatDuration(defaults.loadMs)}`), defaults.loadMs).unref()
+  process.on('beforeExit', onIdle)
+  const stop = (): void => {
+    clearTimeout(slow)
+    clearTimeout(limit)
+    process.off('beforeExit', onIdle)
+  }
+  return { ended, stop }
+}
+
+async function stalled(error: NeverLoaded, path: string, source: string): Promise<KhepriError> {
+  if (await exportsThen(path))
+    return new KhepriError('MODULE_BROKEN', `cannot import ${source}: it exports a function named "then"`, {
+      fix: 'give it another name: import() takes a module that has it for a promise, and waits for ever',
+      cause: error,
+    })
+  return new KhepriError(
+    'MODULE_BROKEN',
+    `cannot import ${source}: its top-level await does not end (${error.message})`,
+    {
+      fix: 'move what it waits for into the handler, or bound it in time',
+      cause: error,
+    },
+  )
+}
+
+/** A module that was evaluated comes at once as a member of another one, where its name "then" means nothing. */
+async function exportsThen(path: string): Promise<boolean> {
+  const wrapper = `import * as found from ${JSON.stringify(pathToFileURL(path).href)}; export const isThenable = typeof found.then === 'function'`
+  const imported: Promise<{ readonly isThenable: boolean }> = import(
+    /* @vite-ignore */ `data:text/javascript,${encodeURIComponent(wrapper)}`
+  )
+  const asked = imported.then(({ isThenable }) => isThenable).catch(() => false)
+  return Promise.race([asked, wait(defaults.thenableMs, false)])
 }
 
 let areHooksInstalled = false
@@ -93,10 +157,16 @@ async function broken(error: unknown, path: string, source: string): Promise<Khe
   })
 }
 
-const codeOf = (error: unknown): unknown =>
-  typeof error === 'object' && error !== null ? (error as { code?: unknown }).code : undefined
-const isSyntaxError = (error: unknown): boolean =>
-  error instanceof SyntaxError || describeError(error).type === 'SyntaxError'
+/** What a module threw may throw itself when it is looked at. */
+function codeOf(error: unknown): unknown {
+  try {
+    return typeof error === 'object' && error !== null ? (error as { code?: unknown }).code : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const isSyntaxError = (error: unknown): boolean => describeError(error).type === 'SyntaxError'
 
 const isMissing = (error: unknown, path: string): boolean =>
   codeOf(error) === 'ERR_MODULE_NOT_FOUND' && !existsSync(path)

@@ -10,7 +10,7 @@ import { loadModule } from './module-loader.ts'
 import { requireTrusted } from './ownership.ts'
 import { didYouMean } from './suggest.ts'
 import { checkName, parseTerms, type Terms, termKeys } from './terms.ts'
-import { shown } from './text.ts'
+import { describeError, shown } from './text.ts'
 
 /** One name and the handler it means. Nothing is imported before somebody asks. */
 export interface RegisteredJob {
@@ -141,6 +141,14 @@ class Registration implements RegisteredJob {
   }
 
   async #load(): Promise<Handler> {
+    try {
+      return await this.#make()
+    } catch (error) {
+      throw isKhepriError(error) ? error : unreadable(this.source, error)
+    }
+  }
+
+  async #make(): Promise<Handler> {
     const handler = handlerOf(await this.#found.load(), this.source, this.#root)
     const { terms } = this.#found
     this.#ready = terms === null ? handler : { ...handler, terms: { ...handler.terms, ...terms } }
@@ -198,7 +206,15 @@ function filesIn(path: string, folder: string): readonly string[] {
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
 
 function* inMap({ entries }: JobsEntry & { readonly kind: 'map' }, reading: Reading): Iterable<[string, Found]> {
-  for (const [name, value] of entries) yield [name, ofEntry(value, name, reading)]
+  for (const [name, value] of entries) yield [name, readEntry(value, name, reading)]
+}
+
+function readEntry(value: unknown, name: string, reading: Reading): Found {
+  try {
+    return ofEntry(value, name, reading)
+  } catch (error) {
+    throw isKhepriError(error) ? error : unreadable(`jobs.${name}`, error)
+  }
 }
 
 function ofEntry(value: unknown, name: string, reading: Reading): Found {
@@ -261,6 +277,13 @@ function inRoot(path: string, root: string): string {
   const short = relative(root, path)
   return isAbsolute(short) || short.startsWith('..') ? short : `./${short}`
 }
+
+/** What a module exports may throw when it is looked at: a getter, a proxy. */
+const unreadable = (source: string, error: unknown): KhepriError =>
+  new KhepriError('MODULE_BROKEN', `${source} cannot be loaded: ${describeError(error).message}`, {
+    fix: 'export default defineJob({ … })',
+    cause: error,
+  })
 
 const twoHandlers = (name: string, first: string, second: string): KhepriError =>
   invalid(`job ${shown(name)} has two handlers: ${first} and ${second}`, 'rename or remove one of them')

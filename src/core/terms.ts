@@ -1,6 +1,6 @@
 import { type Backoff, parseBackoff } from './backoff.ts'
 import { defaults } from './defaults.ts'
-import { parseDuration } from './duration.ts'
+import { formatDuration, parseDuration } from './duration.ts'
 import { KhepriError } from './errors.ts'
 import type { JobTerms } from './job.ts'
 import { shown } from './text.ts'
@@ -107,6 +107,14 @@ export function parseTimeout(value: unknown, what: string): number {
 export function parsePositive(value: unknown, what: string, maxMs: number): number {
   const ms = parseDuration(value, what, maxMs)
   if (ms === 0) throw invalid(what, 'longer than 0', value)
+  return ms
+}
+
+/** Reads the lease of a worker; the result is milliseconds. */
+export function parseRetryAfter(value: unknown, what: string): number {
+  const ms = parseDuration(value, what, defaults.maxDelayMs)
+  if (ms < defaults.leastRetryAfterMs)
+    throw invalid(what, `at least ${formatDuration(defaults.leastRetryAfterMs)}`, value)
   return ms
 }
 

@@ -1,7 +1,7 @@
 import type { Backoff } from './backoff.ts'
 import type { StartBeat, Watch } from './beat.ts'
 import type { Clock, Random } from './clock.ts'
-import type { DrainReason, EventBus, WorkerReport } from './events.ts'
+import type { DrainReason, EventBus, JobFacts, WorkerReport } from './events.ts'
 import type { Fate, ProcessTrace } from './process-identity.ts'
 import type { QueueLimits } from './queue-limits.ts'
 import type { Registry } from './registry.ts'
@@ -69,6 +69,8 @@ export interface WorkHandle {
   /** Charges an error of the process to the job whose timer or promise threw it. False: it belongs to no job. */
   attribute(error: unknown): boolean
   counts(): WorkCounts
+  /** The jobs whose handlers run now. */
+  running(): readonly JobFacts[]
   /** Rejects only where the worker cannot go on. */
   readonly finished: Promise<WorkerReport>
 }

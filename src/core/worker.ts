@@ -7,7 +7,7 @@ import { Crew } from './crew.ts'
 import { defaults } from './defaults.ts'
 import { envelopeVersion } from './envelope.ts'
 import { isKhepriError } from './errors.ts'
-import type { DrainReason, EventBus, WorkerReport } from './events.ts'
+import type { DrainReason, EventBus, JobFacts, WorkerReport } from './events.ts'
 import { Membership } from './membership.ts'
 import { Outbox } from './outbox.ts'
 import { Pace } from './pace.ts'
@@ -183,6 +183,10 @@ export class Worker implements WorkHandle {
   counts(): WorkCounts {
     const { done, retried, failed, released, cancelled, lost } = this.#counts
     return { running: this.#crew.undecided, done, retried, failed, released, cancelled, lost }
+  }
+
+  running(): readonly JobFacts[] {
+    return this.#crew.runningFor(0).map(({ facts }) => facts)
   }
 
   async #run(): Promise<WorkerReport> {

@@ -127,7 +127,7 @@ describe('a configuration is refused with 78, its file and its line, where', () 
       '{"queues":{"mail":{"concurrency":0}}}',
       'queues.mail.concurrency must be a whole number of at least 1, got 0\n',
     ],
-    ['the lease is 0', 'khepri.config.json', '{"retryAfter":"0s"}', 'retryAfter must be longer than 0, got "0s"\n'],
+    ['the lease is 0', 'khepri.config.json', '{"retryAfter":"0s"}', 'retryAfter must be at least 1s, got "0s"\n'],
     [
       'the table has a quote in its name',
       'khepri.config.json',

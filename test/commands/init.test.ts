@@ -60,6 +60,13 @@ export default defineJob<{ userId: number }>({
     )
   })
 
+  it('in a folder that has been removed is refused with 78, and is no bug', async () => {
+    using project = new KhepriProject({ 'gone/keep': '' })
+    const { code, stderr } = await project.khepri(['init'], { shell: 'cd gone && rm -r ../gone && exec "$@"' })
+    expect(stderr).toBe('error: the working directory does not exist any more\n  fix: change to a folder that exists\n')
+    expect(code).toBe(78)
+  })
+
   it('over a file that is there writes nothing at all, 73', async () => {
     using project = new KhepriProject({ 'jobs/send-welcome.ts': 'mine' })
     expect(await project.khepri(['init'])).toMatchObject({

@@ -162,3 +162,16 @@ onBothStores('failed, retry and flush', (store) => {
     }
   })
 })
+
+it('20,000 ids that are not there are one question, and do not keep anybody waiting: the first ten are named', async () => {
+  using project = await failures(mail)
+  const ids = Array.from({ length: 20_000 }, (_, index) => String(index + 2))
+  expect(await project.khepri(['retry', ...ids, '--dry-run'])).toMatchObject({
+    code: 3,
+    stderr: 'error: no failed job 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 19,990 others\n',
+  })
+  expect(await project.khepri(['retry', '1', ...ids])).toMatchObject({
+    code: 1,
+    stdout: 'Retried 1 job: 1 (send-welcome on mail)\n',
+  })
+})

@@ -324,7 +324,7 @@ describe('signals', () => {
     using made = await project()
     made.write('khepri.config.mjs', `setTimeout(() => { throw new Error('nobody knows') }, 500)\nexport default {}`)
     const { code, stderr } = await made.khepri(['work'])
-    expect(stderr).toMatch(/^error: internal error: Error: nobody knows\n {2}fix: please report it/)
+    expect(stderr).toMatch(/^error: khepri\.config\.mjs: nobody caught an error: nobody knows\n {2}fix: /)
     expect(code).toBe(70)
   })
 

@@ -260,3 +260,17 @@ it("a layer's handler with a grace of 10 s is not stuck after 9 s, learns its fe
   await running
   expect([seen, attempt.output]).toEqual([[5, 3], 'last words'])
 })
+
+it('a row whose failures are below zero does not start at an attempt below 1', async () => {
+  const { attempt } = await anAttempt(() => {}, { row: { failures: -5 } })
+  expect(attempt.attempt).toBe(1)
+})
+
+it('a number that JavaScript cannot hold is Infinity in the payload, and whole in payloadText', async () => {
+  const seen: unknown[] = []
+  const { attempt } = await anAttempt((payload, { payloadText }) => seen.push(payload, payloadText), {
+    terms: { payloadText: '{"n":1e400}' },
+  })
+  await attempt.run()
+  expect(seen).toEqual([{ n: Number.POSITIVE_INFINITY }, '{"n":1e400}'])
+})

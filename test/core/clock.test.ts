@@ -54,3 +54,32 @@ it('a sleep of 10 s ends after 10 s, or at once when its signal aborts, and leav
   expect(ended).toEqual(['cut short', 'whole'])
   expect(clock.pending).toBe(0)
 })
+
+it('a fake clock that user code leaves behind does not stop the system clock', async () => {
+  const { setTimeout, Date: real } = globalThis
+  const before = systemClock.now()
+  try {
+    globalThis.setTimeout = (() => 0) as never
+    globalThis.Date = class extends real {
+      static override now = (): number => 0
+    } as DateConstructor
+    await new Promise<void>((resolve) => systemClock.after(1, resolve))
+    expect(systemClock.now()).toBeGreaterThanOrEqual(before)
+  } finally {
+    Object.assign(globalThis, { setTimeout, Date: real })
+  }
+})
+
+it.each(['now', 'monotonic'] as const)('%s goes on where a function of the clock itself is replaced', (name) => {
+  const { now } = Date
+  const before = systemClock[name]()
+  const spied = performance.now
+  try {
+    Date.now = () => Number.NaN
+    performance.now = () => Number.NaN
+    expect(systemClock[name]()).toBeGreaterThanOrEqual(before)
+  } finally {
+    Date.now = now
+    performance.now = spied
+  }
+})

@@ -304,3 +304,37 @@ describe('jobIn', () => {
     expect(() => jobIn(module, 'a')).toThrow(broken(message))
   })
 })
+
+describe('a generator', () => {
+  test.each([
+    ['a function', function* () {}, 'the handler'],
+    ['an async function', async function* () {}, 'the handler'],
+    ['handle() of a definition', defineJob({ *handle() {} }), 'handle()'],
+    ['failed() of a definition', defineJob({ handle() {}, async *failed() {} }), 'failed()'],
+    [
+      'handle() of a class',
+      class extends Job {
+        *handle() {}
+      },
+      'handle()',
+    ],
+  ])('as %s is refused when it is loaded, and not done without having run', (_, job, what) => {
+    expect(() => handler(job)).toThrow(broken(`${what} of ./jobs/a.ts is a generator: calling it runs nothing`))
+  })
+
+  function* steps() {
+    yield 1
+  }
+
+  test.each([
+    ['a function', () => steps()],
+    ['an async function', async () => steps()],
+    ['a definition', defineJob({ handle: () => steps() })],
+  ])('that %s returns fails the attempt', async (_, job) => {
+    await expect(handler(job).run({}, aContext())).rejects.toThrow('the handler returned a generator')
+  })
+
+  test('is not mistaken for another thing that can be iterated', async () => {
+    expect(await handler(() => [1, 2]).run({}, aContext())).toEqual([1, 2])
+  })
+})

@@ -207,3 +207,21 @@ test('a configuration with a syntax error or without a default export is refused
     message: 'khepri.config.ts must hold an object, got a function',
   })
 })
+
+test('a module that does not load within 60 s is given up, though other things keep the process busy', async () => {
+  using project = new TempProject({ 'main.mjs': 'await new Promise(() => setInterval(() => {}, 1_000))' })
+  const found = await project.runCode(`
+    const { setTimeout } = globalThis
+    globalThis.setTimeout = (run, ms) => setTimeout(run, ms / 100)
+    try {
+      await loadModule('${join(project.path, 'main.mjs')}', './main.mjs')
+    } catch ({ code, message }) {
+      report({ code, message })
+      process.exit()
+    }
+  `)
+  expect(found).toEqual({
+    code: 'MODULE_BROKEN',
+    message: 'cannot import ./main.mjs: its top-level await does not end (not within 1m)',
+  })
+})

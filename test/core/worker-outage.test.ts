@@ -201,6 +201,30 @@ it('a drain waits for the store to write its results, when that comes back in ti
   expect(await shop.finished(worker, 10_000)).toMatchObject({ done: 1, unwritten: [] })
 })
 
+it('a store that fails for 2 s at the last moment does not leave the row of a worker behind', async () => {
+  const shop = await Workshop.open({ note: () => {} })
+  const store = new FaultyStore(shop.store)
+  await shop.add('note')
+  const worker = await shop.work({}, store)
+  let failures = 0
+  store.beatFault = ({ kind }) => (kind === 'leaving' && failures++ < 4 ? 'unreachable' : 'none')
+  worker.drain()
+  expect(await shop.finished(worker, 2_000)).toMatchObject({ done: 1 })
+  expect(failures).toBe(5)
+  expect(shop.state.workers.size).toBe(0)
+})
+
+it('a store that does not come back does not keep a worker from ending', async () => {
+  const shop = await Workshop.open()
+  const store = new FaultyStore(shop.store)
+  const worker = await shop.work({}, store)
+  store.beatFault = ({ kind }) => (kind === 'leaving' ? 'unreachable' : 'none')
+  worker.drain()
+  await shop.finished(worker, 3_000)
+  expect(shop.state.workers.size).toBe(1)
+  shop.state.workers.clear()
+})
+
 it('a drain ends the pause of an outage at once', async () => {
   const shop = await Workshop.open()
   const store = new FaultyStore(shop.store)

@@ -30,6 +30,8 @@ export interface Admin {
   stored(id: JobId): Promise<WholeJob | null>
   /** How many free jobs on its own queue come before a job that waits; 0 for one that does not wait. Counts, so never on a hot path. */
   ahead(id: JobId): Promise<number>
+  /** The states of many jobs; what is nowhere is left out. */
+  states(ids: readonly JobId[]): Promise<ReadonlyMap<JobId, FoundJob['state']>>
   /** The jobs whose handlers have run for at least so many milliseconds, the longest first. */
   busy(leastMs: number): Promise<readonly BusyJob[]>
   /** How many jobs `prune` would delete. */

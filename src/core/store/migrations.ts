@@ -2,7 +2,11 @@
 export interface Migrations {
   /** Reads only. A database or file that does not exist yet counts as nothing applied. */
   status(): Promise<MigrationStatus>
-  /** Applies what is missing, each file in one transaction, under a lock that lets one process at a time in. */
+  /**
+   * Applies what is missing, each file in one transaction, under a lock that lets one process at a time in.
+   *
+   * Throws SCHEMA_BROKEN where a table that was created here before is gone: to create it anew would hide a loss.
+   */
   apply(): Promise<readonly Migration[]>
   close(): Promise<void>
 }
@@ -23,4 +27,6 @@ export interface MigrationStatus {
   readonly newer: readonly string[]
   /** Applied here by a newer khepri, and this one cannot work with it. */
   readonly unknown: readonly string[]
+  /** Tables that were created here and are gone. */
+  readonly missing: readonly string[]
 }

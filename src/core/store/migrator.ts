@@ -71,8 +71,25 @@ function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
-/** Compares this khepri's migrations with what the database says was applied. */
-export function statusOf(migrations: readonly Migration[], applied: readonly Applied[]): MigrationStatus {
+/** The tables that must be there by what the database says was applied. */
+export function expectedTables(migrations: readonly Migration[], applied: readonly Applied[]): readonly string[] {
+  return migrations
+    .filter(({ name }) => applied.some((one) => one.name === name))
+    .flatMap((migration) => statementsOf(migration).flatMap((statement) => createdTable.exec(statement)?.[1] ?? []))
+}
+
+const createdTable = /^CREATE TABLE (?:"[^"]*"\.)?["`]([^"`]+)["`]/
+
+/**
+ * Compares this khepri's migrations with what the database says was applied.
+ *
+ * missing: the expected tables that are gone.
+ */
+export function statusOf(
+  migrations: readonly Migration[],
+  applied: readonly Applied[],
+  missing: readonly string[] = [],
+): MigrationStatus {
   const known = migrations.map(({ name }) => name)
   const fits = (migration: Applied): boolean => !isTooNew(migration, known)
   return {
@@ -80,6 +97,7 @@ export function statusOf(migrations: readonly Migration[], applied: readonly App
     pending: migrations.filter(({ name }) => !applied.some((one) => one.name === name)),
     newer: namesOf(applied.filter((one) => fits(one) && !known.includes(one.name))),
     unknown: namesOf(applied.filter((one) => !fits(one))),
+    missing,
   }
 }
 
@@ -118,6 +136,22 @@ export function requireCurrent(dialect: Dialect, applied: readonly Applied[] | n
   throw new KhepriError('SCHEMA_BEHIND', `the schema of ${label} is behind: ${pending.join(', ')} not applied`, {
     fix: 'khepri migrate',
   })
+}
+
+/** Throws SCHEMA_BROKEN for the first of the expected tables that is gone. */
+export function refuseMissing(missing: readonly string[], label: string): void {
+  if (missing[0] !== undefined) throw tableMissing(missing[0], label)
+}
+
+/** The error for a table that is gone although the migrations say that it was created. */
+export function tableMissing(table: string, label: string): KhepriError {
+  return new KhepriError(
+    'SCHEMA_BROKEN',
+    `the table "${table}" is missing from ${label}, though its migrations say that it was created`,
+    {
+      fix: 'put it back from a backup; where nothing in the tables is to be kept, drop the others too, the one of the migrations included, and then: khepri migrate',
+    },
+  )
 }
 
 /** The error for a database without khepri's tables. */

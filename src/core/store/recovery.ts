@@ -11,6 +11,8 @@ export interface Chores {
   readonly end: boolean
   /** Workers have been dead for so long that nothing of theirs can come any more. */
   readonly forget: boolean
+  /** Jobs are held under the number of a worker that has no row. */
+  readonly adopt: boolean
 }
 
 /** The steps of recovery in one kind of database. A change does all of what it names or nothing. */
@@ -28,6 +30,13 @@ export interface RecoverySteps {
   /** Answers how many jobs were ended. */
   end(ids: readonly JobId[]): Promise<number>
   forget(): Promise<void>
+  /**
+   * Gives the workers without a row one that has beaten just now, with the observer's lease, so that they are judged as
+   * others are: where they live, their beats keep it, otherwise silence frees what they hold. It costs the jobs nothing.
+   */
+  adopt(observer: WorkerId): Promise<void>
+  /** Jobs whose columns hold what no statement can compare, so that they never run: among a part of them at each call. */
+  malformed(): Promise<readonly JobId[]>
 }
 
 /** Recovery as every SQL store does it: in bounded batches, and past rows that the database refuses to change. */
@@ -48,7 +57,9 @@ export class RecoveryPass {
     const ended =
       chores.end || freed.done > 0 ? await inBatches(steps.abandoned.bind(steps), steps.end.bind(steps)) : nothing
     if (chores.forget) await steps.forget()
-    return { dead, freed: freed.done, cancelled: ended.done, bad: this.#unreported([...freed.bad, ...ended.bad]) }
+    if (chores.adopt) await steps.adopt(observation.observer)
+    const bad = [...freed.bad, ...ended.bad, ...(await steps.malformed())]
+    return { dead, freed: freed.done, cancelled: ended.done, bad: this.#unreported(bad) }
   }
 
   #free(beforeFreeing: BeforeFreeing | undefined): Promise<Changed> {

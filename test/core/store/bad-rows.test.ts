@@ -1,10 +1,10 @@
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { KhepriError } from '../../../src/core/errors.ts'
-import type { Admin } from '../../../src/core/store/admin.ts'
+import type { Admin, FailedJob } from '../../../src/core/store/admin.ts'
 import { RecoveryPass, type RecoverySteps } from '../../../src/core/store/recovery.ts'
 import type { Store } from '../../../src/core/store/store.ts'
-import { aProfile, aRecovery, aWish, enqueueAll, jobs } from '../../../src/testing/conformance/builders.ts'
+import { aProfile, aRecord, aRecovery, aWish, enqueueAll, jobs } from '../../../src/testing/conformance/builders.ts'
 import { command, postgresSkipReason } from '../../support/postgres.ts'
 import * as onPostgres from './postgres-support.ts'
 import * as onSqlite from './sqlite-support.ts'
@@ -121,7 +121,7 @@ describe('an outage in the middle of a recovery', () => {
     const outage = new KhepriError('STORE_UNREACHABLE', 'the database is gone')
     const tried: (readonly number[])[] = []
     const steps: RecoverySteps = {
-      chores: async () => ({ judge: false, free: true, end: false, forget: false }),
+      chores: async () => ({ judge: false, free: true, end: false, forget: false, adopt: false }),
       judge: async () => [],
       dead: async () => [9],
       heldByDead: async () => [1, 2, 3],
@@ -132,9 +132,70 @@ describe('an outage in the middle of a recovery', () => {
       abandoned: async () => [],
       end: async () => 0,
       forget: async () => {},
+      adopt: async () => {},
+      malformed: async () => [],
     }
 
     await expect(new RecoveryPass(steps).run(observation)).rejects.toBe(outage)
     expect(tried).toEqual([[1, 2, 3]])
+  })
+})
+
+describe('a stranger’s hand in an SQLite file', () => {
+  test.each([
+    ['priority', `'abc'`],
+    ['available_at', `'soon'`],
+    ['version', `'x'`],
+    ['worker', `'nobody'`],
+    ['failures', `x'00'`],
+  ])('does not leave a job of which nobody speaks: one with a %s of %s is named once', async (column, value) => {
+    const { store, sql } = await sqliteStage()
+    const [, bad] = await enqueueAll(store, jobs(3))
+    await sql(`update jobs set ${column} = ${value} where id = ${bad}`)
+
+    expect(await store.recover(observation)).toEqual(aRecovery({ bad: [bad as number] }))
+    expect(await store.recover(observation)).toEqual(aRecovery())
+    expect(await store.recover(observation)).toEqual(aRecovery())
+  })
+
+  test('does not hide a malformed job behind 5,000 good ones: it is named when the look has come to it', async () => {
+    const { store, sql } = await sqliteStage()
+    const ids = await enqueueAll(store, jobs(5_001))
+    await sql(`update jobs set priority = 'abc' where id = ${ids.at(-1)}`)
+
+    expect((await store.recover(observation)).bad).toEqual([])
+    expect((await store.recover(observation)).bad).toEqual([ids.at(-1)])
+  })
+
+  test('does not make the lists of the admin unreadable: a blob is shown as text, a text as 0', async () => {
+    const { store, admin, sql } = await sqliteStage()
+    const [first, second] = await takeAll(store, 2)
+    await store.exchange({
+      ...nothing,
+      worker: 7,
+      settle: [first, second].map((id) => ({
+        id: id as number,
+        fence: 1,
+        kind: 'fail',
+        reason: 'tries',
+        attempt: aRecord(),
+      })),
+    })
+    const [live] = await enqueueAll(store, jobs(1))
+    await sql(
+      `update failed_jobs set job = x'6162', failed_at = 'once', queue = x'00ff', error = x'63' where id = ${first}`,
+    )
+    await sql(`update jobs set job = x'6162', queue = x'71' where id = ${live}`)
+    await sql(`update jobs_attempts set message = x'6d', attempt = 'one' where job_id = ${first}`)
+
+    const failed: FailedJob[] = []
+    for await (const job of admin.failed({}, null)) failed.push(job)
+    expect(failed.find(({ id }) => id === first)).toMatchObject({ job: 'ab', failedAt: 0, error: 'c' })
+    expect(failed).toHaveLength(2)
+    expect(await admin.findFailed(first as number)).toMatchObject({ job: 'ab' })
+    expect(await admin.attempts(first as number)).toMatchObject([{ message: 'm', attempt: 0 }])
+    expect((await admin.failedGroups({}, 'job')).map(({ key }) => key)).toContain('ab')
+    expect((await admin.counts()).map(({ queue }) => typeof queue)).toEqual(['string', 'string', 'string'])
+    expect(await admin.find(live as number)).toMatchObject({ job: 'ab', queue: 'q' })
   })
 })

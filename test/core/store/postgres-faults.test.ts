@@ -260,6 +260,39 @@ describe.skipIf(postgresSkipReason())('when Postgres fails', () => {
     })
   })
 
+  test('a statement_timeout of the server is named, and not taken for a lock', async () => {
+    const url = await database()
+    const store = await openStore(`${url}?options=-c%20statement_timeout%3D50ms`)
+    const blocker = await holding(url, 'lock table jobs in access exclusive mode')
+
+    await expect(store.enqueue([aJob()])).rejects.toMatchObject({
+      code: 'STORE_BUSY',
+      message: expect.stringMatching(
+        /cancelled the statement with which khepri tried to enqueue jobs: .*statement_timeout/,
+      ),
+    })
+    await blocker`rollback`
+    expect(await countJobs(url)).toBe(0)
+  })
+
+  test.each([
+    ['a schema', undefined, /for schema public/, /grant usage, create on schema/],
+    ['a database', 'mail', /for database/, /grant create on database/],
+  ])('a role that may not create in %s is told what to grant', async (_, schema, says, fix) => {
+    const url = await database()
+    const role = `bare_${databases}`
+    const empty = url.replace(/\w+$/, `bare_${databases}`)
+    await command(url, `create role ${role} login`)
+    await command(url, `create database bare_${databases}`)
+    await command(empty, 'revoke create on schema public from public')
+
+    await expect(migrate(empty.replace('postgres@', `${role}@`), { schema })).rejects.toMatchObject({
+      code: 'STORE_DENIED',
+      message: expect.stringMatching(says),
+      fix: expect.stringMatching(fix),
+    })
+  })
+
   test('a value that the server refuses is not in the error, and none of 6,000 jobs is written', async () => {
     const url = await database()
     const store = await openStore(url)
@@ -282,7 +315,11 @@ describe.skipIf(postgresSkipReason())('when Postgres fails', () => {
 
     const error: KhepriError = await admin.selectFailed({ error: 'S3cr3t' }).catch((thrown) => thrown)
 
-    expect(error).toMatchObject({ code: 'SCHEMA_MISSING', fix: 'khepri migrate' })
+    expect(error).toMatchObject({
+      code: 'SCHEMA_BROKEN',
+      message:
+        'the table "failed_jobs" is missing from postgres://app:***@db1/app, though its migrations say that it was created',
+    })
     expect(inspect(error, { showHidden: true, depth: 9 })).not.toMatch(/S3cr3t|select/)
   })
 

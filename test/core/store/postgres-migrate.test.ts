@@ -32,7 +32,13 @@ describe.skipIf(postgresSkipReason())('migrations on Postgres', () => {
 
     expect(await migrate(url)).toEqual(every)
     expect(await migrate(url)).toEqual([])
-    expect(await (await openMigrations(url)).status()).toEqual({ applied: every, pending: [], newer: [], unknown: [] })
+    expect(await (await openMigrations(url)).status()).toEqual({
+      applied: every,
+      pending: [],
+      newer: [],
+      unknown: [],
+      missing: [],
+    })
   })
 
   test.each([undefined, 'mail'])('twenty migrations at once apply each file once, schema %s', async (schema) => {
@@ -156,5 +162,19 @@ describe.skipIf(postgresSkipReason())('migrations on Postgres', () => {
     await command(url, 'drop event trigger refuse')
 
     expect(await migrate(url)).toEqual(every)
+  })
+
+  test.each([undefined, 'mail'])('a dropped table is not "nothing to do": it is named, schema %s', async (schema) => {
+    const url = await emptyDatabase()
+    await migrate(url, { schema })
+    await command(url, `drop table ${schema === undefined ? '' : 'mail.'}jobs_workers`)
+
+    await expect(migrate(url, { schema })).rejects.toMatchObject({
+      code: 'SCHEMA_BROKEN',
+      message: expect.stringContaining('the table "jobs_workers" is missing'),
+    })
+    const migrations = await openPostgresMigrations(url, { ...optionsFor(), schema })
+    onTestFinished(() => migrations.close())
+    expect(await migrations.status()).toMatchObject({ applied: every, pending: [], missing: ['jobs_workers'] })
   })
 })

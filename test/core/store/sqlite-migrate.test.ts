@@ -41,7 +41,7 @@ describe('status', () => {
   test('of a migrated file is three applied', async () => {
     const migrations = await open(await migratedPath())
 
-    expect(await migrations.status()).toEqual({ applied: all, pending: [], newer: [], unknown: [] })
+    expect(await migrations.status()).toEqual({ applied: all, pending: [], newer: [], unknown: [], missing: [] })
   })
 })
 
@@ -199,6 +199,17 @@ describe('a store', () => {
 
     expect(rows.raw().all()).toEqual(all.map((name) => [name, '0.1.0']))
   })
+})
+
+test('a dropped table is not "nothing to do": it is named', async () => {
+  const path = await migratedPath()
+  database(path).exec('drop table jobs_workers')
+
+  await expect((await open(path)).apply()).rejects.toMatchObject({
+    code: 'SCHEMA_BROKEN',
+    message: expect.stringContaining('the table "jobs_workers" is missing'),
+  })
+  expect(await (await open(path)).status()).toMatchObject({ pending: [], missing: ['jobs_workers'] })
 })
 
 describe('a network file system', () => {

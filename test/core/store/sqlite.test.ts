@@ -66,7 +66,9 @@ describe('a locked file', () => {
 
     await expect(store.enqueue([aJob()])).rejects.toMatchObject({
       code: 'STORE_BUSY',
-      message: 'sqlite:./test.db was locked by another process for 0.1 s',
+      message: expect.stringMatching(
+        /^sqlite:\.\/test\.db was locked by other processes whenever khepri looked, for [1-9]\d*ms$/,
+      ),
     })
 
     expect(ticks).toBeGreaterThan(0)
@@ -166,7 +168,7 @@ describe('a file that cannot be used', () => {
     await expect(openSqliteStore(path, storeOptions())).rejects.toMatchObject({ code: 'STORE_DENIED' })
   })
 
-  test('that lost a table in the middle of the work is SCHEMA_MISSING, and the round changes nothing', async () => {
+  test('that lost a table in the middle of the work is named, and the round changes nothing', async () => {
     const path = await migratedPath()
     const store = await openStore(path)
     await store.enqueue([aJob(), aJob()])
@@ -181,7 +183,11 @@ describe('a file that cannot be used', () => {
         { ...second, kind: 'fail', reason: 'tries', attempt: anAttempt },
       ],
     })
-    await expect(store.exchange(round)).rejects.toMatchObject({ code: 'SCHEMA_MISSING' })
+    await expect(store.exchange(round)).rejects.toMatchObject({
+      code: 'SCHEMA_BROKEN',
+      message:
+        'the table "jobs_attempts" is missing from sqlite:./test.db, though its migrations say that it was created',
+    })
 
     expect(stranger(path).prepare('select id from jobs where worker = 7').pluck().all()).toEqual([1, 2])
   })

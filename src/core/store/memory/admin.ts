@@ -143,6 +143,11 @@ export class MemoryAdmin implements Admin {
     return ended ? found(ended, 'ended', ended.state) : null
   }
 
+  async states(ids: readonly JobId[]): Promise<ReadonlyMap<JobId, FoundJob['state']>> {
+    const jobs = await Promise.all(ids.map((id) => this.find(id)))
+    return new Map(jobs.flatMap((job) => (job === null ? [] : [[job.id, job.state]])))
+  }
+
   #foundLive(live: LiveJob): FoundJob {
     const { worker, cancelledAt } = live
     const holder = worker === null ? null : this.#holderOf(worker)

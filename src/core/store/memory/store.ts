@@ -237,7 +237,24 @@ class MemoryStore implements Store {
     if (beforeFreeing && buried.some((id) => this.#state.heldBy(id).length > 0)) await beforeFreeing(buried)
     // Earlier deaths too: a worker that was only frozen may have reserved after it was declared dead.
     const freed = workers.reduce((count, worker) => count + this.#bury(worker, now), 0)
+    this.#adopt(observer)
     return { dead: dead.map(({ id }) => id), freed, cancelled: this.#endCancelled(), bad: [] }
+  }
+
+  /** Workers without a row get one that has beaten just now, so that silence frees what they hold, at no cost to it. */
+  #adopt(observer: WorkerId): void {
+    const leaseMs = this.#state.workers.get(observer)?.profile.leaseMs
+    if (leaseMs === undefined) return
+    for (const { worker } of this.#state.jobs.values())
+      if (worker !== null && !this.#state.workers.has(worker))
+        this.#state.workers.set(worker, this.#unknown(worker, leaseMs))
+  }
+
+  #unknown(id: WorkerId, leaseMs: number): WorkerState {
+    const now = this.#state.now()
+    const traces = { host: '', bootId: null, pidNamespace: null, pid: 0, pidStart: null }
+    const profile = { name: 'unknown', version: '', queues: '', concurrency: 0, leaseMs, ...traces }
+    return { id, profile, startedAt: now, beatAt: now, state: 'draining', death: null, restart: false }
   }
 
   #judge(worker: WorkerState, isRebooted: boolean): Death {

@@ -209,6 +209,10 @@ class PostgresAdmin implements Admin {
     return this.#storedJobs.ahead(id)
   }
 
+  states(ids: readonly JobId[]): Promise<ReadonlyMap<JobId, FoundJob['state']>> {
+    return this.#liveJobs.states(ids)
+  }
+
   busy(leastMs: number): Promise<readonly BusyJob[]> {
     return this.#liveJobs.busy(leastMs)
   }

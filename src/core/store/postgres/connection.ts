@@ -1,7 +1,7 @@
 import { connect, Socket } from 'node:net'
 import postgres from 'postgres'
 import { systemClock } from '../../clock.ts'
-import { SilenceError } from './errors.ts'
+import { ServerCancelError, SilenceError } from './errors.ts'
 import type { Parameter } from './statement.ts'
 
 /** One row of an answer; the caller knows the columns of its own statement. */
@@ -100,12 +100,17 @@ export class Connection {
   }
 
   async #withinDeadline<T>(deadlineMs: number, query: PromiseLike<T>): Promise<T> {
-    const cancelling = systemClock.after(deadlineMs - Math.min(cancelMs, deadlineMs / 2), () => this.#cancel())
+    let isCancelled = false
+    const cancelling = systemClock.after(deadlineMs - Math.min(cancelMs, deadlineMs / 2), () => {
+      isCancelled = true
+      this.#cancel()
+    })
     const dropping = systemClock.after(deadlineMs, () => this.#dropSilent())
     try {
       return await query
     } catch (error) {
-      throw this.#silent ? new SilenceError() : error
+      if (this.#silent) throw new SilenceError()
+      throw isCancellation(error) && !isCancelled ? new ServerCancelError('cancelled', { cause: error }) : error
     } finally {
       cancelling.cancel()
       dropping.cancel()
@@ -186,6 +191,10 @@ export class Connection {
     socket.unref()
     socket.end(request)
   }
+}
+
+function isCancellation(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === '57014'
 }
 
 /** The protocol's number for "cancel". */

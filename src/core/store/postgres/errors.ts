@@ -1,5 +1,5 @@
 import { type ErrorCode, KhepriError } from '../../errors.ts'
-import { schemaMissing } from '../migrator.ts'
+import { schemaMissing, tableMissing } from '../migrator.ts'
 
 /** How far a call had come when it broke; only a write on its way leaves the outcome open. */
 export type Stage = 'connecting' | 'reading' | 'writing'
@@ -17,6 +17,12 @@ export interface Circumstances {
 /** Nothing was heard from the server before the deadline, or no connection was free. */
 export class SilenceError extends Error {
   readonly code = 'SILENCE'
+}
+
+/** The server cancelled a statement, and khepri had not asked for it. */
+export class ServerCancelError extends Error {
+  readonly code = 'SERVER_CANCEL'
+  readonly severity = 'ERROR'
 }
 
 interface DriverError {
@@ -107,7 +113,7 @@ interface Kind {
   readonly match: RegExp
   readonly code: ErrorCode
   says(found: DriverError, circumstances: Circumstances): string
-  readonly fix: string
+  readonly fix: string | ((found: DriverError) => string)
 }
 
 const kinds: readonly Kind[] = [
@@ -146,10 +152,26 @@ const kinds: readonly Kind[] = [
     match: /^42501/,
     code: 'STORE_DENIED',
     says: ({ message }, { label, doing }) => `${label} does not allow khepri to ${doing}: ${message}`,
-    fix: 'grant the role select, insert, update and delete on the tables and usage on their sequences',
+    fix: ({ message }) =>
+      grants.find(({ match }) => match.test(message))?.fix ??
+      'grant the role select, insert, update and delete on the tables and usage on their sequences',
   },
   {
-    match: /^(57014|25P0[34]|40001|40P01|55P03)/,
+    match: /^SERVER_CANCEL/,
+    code: 'STORE_BUSY',
+    says: (_, { label, doing }) =>
+      `${label} cancelled the statement with which khepri tried to ${doing}: it ran longer than the statement_timeout of this role or database, or somebody cancelled it`,
+    fix: "look at: show statement_timeout; and raise it, as in: alter role … set statement_timeout = '30s'",
+  },
+  {
+    match: /^25P0[34]/,
+    code: 'STORE_BUSY',
+    says: (_, { label, doing }) =>
+      `${label} ended the transaction in which khepri tried to ${doing}: transaction_timeout or idle_in_transaction_session_timeout is too short`,
+    fix: "raise it, as in: alter role … set transaction_timeout = '30s'",
+  },
+  {
+    match: /^(57014|40001|40P01|55P03)/,
     code: 'STORE_BUSY',
     says: (_, { label, doing, deadlineMs }) =>
       `${label} did not let khepri ${doing} within ${deadlineMs / 1_000} s: something holds a lock`,
@@ -163,15 +185,32 @@ const kinds: readonly Kind[] = [
   },
 ]
 
+/** What allows a role what it may not do, by the server's words; these are English unless lc_messages says otherwise. */
+const grants: readonly { readonly match: RegExp; readonly fix: string }[] = [
+  {
+    match: /for schema/,
+    fix: 'as the owner of the schema: grant usage, create on schema NAME to ROLE; or run khepri migrate with a role that may create tables',
+  },
+  {
+    match: /for database/,
+    fix: 'as the owner of the database: grant create on database NAME to ROLE; or create the schema for it',
+  },
+  { match: /must be (the )?owner/, fix: 'run khepri migrate with the role that owns the tables' },
+]
+
 function serverError(found: DriverError, circumstances: Circumstances): KhepriError {
-  if (found.code === '42P01' || found.code === '3F000') return schemaMissing(circumstances.label)
+  if (found.code === '3F000') return schemaMissing(circumstances.label)
+  if (found.code === '42P01')
+    return tableMissing(/"([^"]+)"/.exec(found.message)?.[1] ?? 'of khepri', circumstances.label)
   const kind = kinds.find(({ match }) => match.test(found.code))
-  if (kind) return new KhepriError(kind.code, kind.says(found, circumstances), { fix: kind.fix })
+  if (kind) return new KhepriError(kind.code, kind.says(found, circumstances), { fix: fixOf(kind, found) })
   const { label, doing } = circumstances
   return new KhepriError('STORE_FAILED', `${label} refused to ${doing} (SQLSTATE ${found.code}${said(found)})`, {
     fix: 'the log of the server says more; khepri doctor checks the database',
   })
 }
+
+const fixOf = ({ fix }: Kind, found: DriverError): string => (typeof fix === 'string' ? fix : fix(found))
 
 /** The server's words only where they cannot hold a value: names of tables and columns, constraints, its own faults. */
 function said({ code, message }: DriverError): string {

@@ -9,6 +9,9 @@ import { bigints, type Statement, statement } from './statement.ts'
 /** Jobs that one statement cancels; a call with more takes several in one transaction. */
 const atOnce = 5_000
 
+/** Of many ids at once. */
+const scanMs = 60_000
+
 const cancelling: Call = { doing: 'cancel jobs', kind: 'writing' }
 const finding: Call = { doing: 'find a job', kind: 'reading' }
 const looking: Call = { doing: 'look for busy jobs', kind: 'reading' }
@@ -17,7 +20,12 @@ const looking: Call = { doing: 'look for busy jobs', kind: 'reading' }
 export class LiveJobs {
   readonly #connections: Connections
   readonly #options: StoreOptions
-  readonly #statements: { readonly cancel: Statement; readonly find: Statement; readonly busy: Statement }
+  readonly #statements: {
+    readonly cancel: Statement
+    readonly find: Statement
+    readonly states: Statement
+    readonly busy: Statement
+  }
 
   constructor(connections: Connections, options: StoreOptions) {
     const tables = relations(options.names, options.schema)
@@ -26,6 +34,7 @@ export class LiveJobs {
     this.#statements = {
       cancel: statement(cancelText(tables)),
       find: statement(findText(tables)),
+      states: statement(statesText(tables)),
       busy: statement(busyText(tables)),
     }
   }
@@ -60,6 +69,13 @@ export class LiveJobs {
     return { id, job, queue, home, state, holder, isMarked: marked } as FoundJob
   }
 
+  /** See `Admin.states`. */
+  async states(ids: readonly JobId[]): Promise<ReadonlyMap<JobId, FoundJob['state']>> {
+    const values = { ids: bigints(ids), now: this.#now }
+    const rows = await this.#connections.run(this.#statements.states, values, { ...finding, deadlineMs: scanMs })
+    return new Map(rows.map(({ id, state }) => [id as JobId, state as FoundJob['state']]))
+  }
+
   /** See `Admin.busy`. */
   async busy(leastMs: number): Promise<readonly BusyJob[]> {
     const rows = await this.#connections.run(this.#statements.busy, { least: leastMs, now: this.#now }, looking)
@@ -84,14 +100,22 @@ marked as (update ${jobs} j set cancelled_at = coalesce(j.cancelled_at, ${now}) 
 select f.id, f.is_held from found f`
 }
 
+const liveState = `case when j.started_at is not null then 'running' when j.available_at <= ${now} then 'ready' else 'scheduled' end`
+
 /** One statement, so that a job on its way from one table to another is not missed. */
 function findText({ jobs, failed, ended, workers }: Relations): string {
   return `select j.job, j.queue, 'live' as home,
-  case when j.started_at is not null then 'running' when j.available_at <= ${now} then 'ready' else 'scheduled' end as state,
+  ${liveState} as state,
   j.worker, w.name, j.cancelled_at is not null as marked
 from ${jobs} j left join ${workers} w on w.id = j.worker where j.id = :id::bigint
 union all select f.job, f.queue, 'failed', 'failed', null, null, false from ${failed} f where f.id = :id::bigint
 union all select e.job, e.queue, 'ended', e.state, null, null, false from ${ended} e where e.id = :id::bigint`
+}
+
+function statesText({ jobs, failed, ended }: Relations): string {
+  return `select j.id, ${liveState} as state from ${jobs} j where j.id = any(:ids::bigint[])
+union all select f.id, 'failed' from ${failed} f where f.id = any(:ids::bigint[])
+union all select e.id, e.state from ${ended} e where e.id = any(:ids::bigint[])`
 }
 
 /** The jobs that somebody holds are few, and have an index. */

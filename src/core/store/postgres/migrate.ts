@@ -1,16 +1,28 @@
 import type { Migration, MigrationStatus, Migrations } from '../migrations.ts'
-import { loadMigrations, refuseAhead, refuseForeign, statementsOf, statusOf } from '../migrator.ts'
+import {
+  type Applied,
+  expectedTables,
+  loadMigrations,
+  refuseAhead,
+  refuseForeign,
+  refuseMissing,
+  statementsOf,
+  statusOf,
+} from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
 import { appliedMigrations } from './applied.ts'
 import { type Call, Connections, type Transaction } from './connections.ts'
 import { now, relations } from './fragments.ts'
-import { identifier, type Statement, statement } from './statement.ts'
+import { identifier, type Statement, statement, texts } from './statement.ts'
 
 /** One number for all of khepri's migrations in a database: two installations may create the same schema. */
 const lockNumber = 0x6b68_6570
 
 /** A big table takes its time, and so does waiting for another process that migrates. */
 const migrationMs = 600_000
+
+const absent = statement(`select p.index from unnest(:places::text[]) with ordinality p (place, index)
+  where to_regclass(p.place) is null`)
 
 const looking: Call = { doing: 'read its schema', kind: 'reading' }
 /** Each file looks first whether it was applied, so one that broke off may be sent again. */
@@ -35,7 +47,17 @@ class PostgresMigrations implements Migrations {
   async status(): Promise<MigrationStatus> {
     const run = (read: Statement, values: Parameters<Connections['run']>[1]) =>
       this.#connections.run(read, values, looking)
-    return statusOf(this.#migrations, (await appliedMigrations(run, this.#options)) ?? [])
+    const applied = (await appliedMigrations(run, this.#options)) ?? []
+    return statusOf(this.#migrations, applied, await this.#missing(run, applied))
+  }
+
+  /** Looked for along the search path, as every statement of ours does. */
+  async #missing(run: Transaction['run'], applied: readonly Applied[]): Promise<readonly string[]> {
+    const { schema } = this.#options
+    const expected = expectedTables(this.#migrations, applied)
+    const places = expected.map((name) => (schema === undefined ? '' : `${identifier(schema)}.`) + identifier(name))
+    const found = await run(absent, { places: texts(places) })
+    return expected.filter((_, index) => found.some(({ index: at }) => at === index + 1))
   }
 
   async apply(): Promise<readonly Migration[]> {
@@ -79,6 +101,7 @@ class PostgresMigrations implements Migrations {
       this.#migrations.map(({ name }) => name),
       label,
     )
+    refuseMissing(await this.#missing(transaction.run, applied), label)
     const { pending } = statusOf(this.#migrations, applied)
     const existing = await transaction.run(
       statement(`select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace

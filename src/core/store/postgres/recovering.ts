@@ -21,6 +21,21 @@ function dying({ workers }: Relations): string {
     and not exists (select from ${workers} o where o.id = :observer::bigint and o.beat_at + o.lease_ms < ${now})))`
 }
 
+/**
+ * The workers that hold jobs and have no row.
+ *
+ * From one holder to the next in the index of what is held: asked otherwise, the planner would rather read all jobs.
+ */
+function orphaned({ jobs, workers }: Relations): string {
+  const next = (condition: string): string =>
+    `(select j.worker from ${jobs} j where ${condition} order by j.worker limit 1)`
+  return `(with recursive holders as (
+  ${next('j.worker is not null')}
+  union all select ${next('j.worker > h.worker')} from holders h where h.worker is not null)
+select h.worker from holders h
+  where h.worker is not null and not exists (select from ${workers} w where w.id = h.worker)) orphaned`
+}
+
 /** What there is to do. */
 export function chores(tables: Relations): string {
   const { jobs, workers } = tables
@@ -29,7 +44,8 @@ export function chores(tables: Relations): string {
   exists (select from ${workers} w, lateral (select from ${jobs} j where j.worker = w.id limit 1) j
     where w.dead_at is not null) as free,
   exists (select from ${jobs} j where j.cancelled_at is not null and j.worker is null) as "end",
-  exists (select from ${workers} w where ${longDead}) as forget`
+  exists (select from ${workers} w where ${longDead}) as forget,
+  exists (select from ${orphaned(tables)}) as adopt`
 }
 
 /** Declares workers dead and says once how they died; a row that another observer is judging is left to it. */
@@ -102,12 +118,22 @@ export function forgetDead({ jobs, workers }: Relations): string {
   and (select count(*) from ${jobs} j where j.worker = w.id) = 0`
 }
 
+/** Gives workers without a row one, as draining: nobody knows whether it was the job that ended its worker. */
+export function adopt(tables: Relations): string {
+  const { workers } = tables
+  return `insert into ${workers}
+  (id, name, version, host, pid, queues, concurrency, lease_ms, state, started_at, beat_at)
+select orphaned.worker, 'unknown', '', '', 0, '', 0, o.lease_ms, 'draining', ${now}, ${now}
+from ${orphaned(tables)}, ${workers} o where o.id = :observer::bigint
+on conflict (id) do nothing`
+}
+
 const recovering: Call = { doing: 'recover jobs', kind: 'repeatable' }
 const looking: Call = { doing: 'look for dead workers', kind: 'reading' }
 
 type Texts = Readonly<
   Record<
-    'chores' | 'judge' | 'dead' | 'heldByDead' | 'freeDead' | 'abandoned' | 'endAbandoned' | 'forgetDead',
+    'chores' | 'judge' | 'dead' | 'heldByDead' | 'freeDead' | 'abandoned' | 'endAbandoned' | 'forgetDead' | 'adopt',
     Statement
   >
 >
@@ -155,6 +181,15 @@ export class PostgresRecovering implements RecoverySteps {
 
   async forget(): Promise<void> {
     await this.#run(this.#statements.forgetDead, {}, recovering)
+  }
+
+  async adopt(observer: WorkerId): Promise<void> {
+    await this.#run(this.#statements.adopt, { observer }, recovering)
+  }
+
+  /** Columns of Postgres hold what their types say. */
+  async malformed(): Promise<readonly JobId[]> {
+    return []
   }
 
   #run(statement: Statement, values: Values, call: Call): Promise<readonly Row[]> {

@@ -1,7 +1,7 @@
 import { exchange } from './exchange.ts'
 import { free, holders, insertJobs, now, type Relations, rung } from './fragments.ts'
 import { look } from './looking.ts'
-import { abandoned, chores, endAbandoned, forgetDead, freeDead, heldByDead, judge } from './recovering.ts'
+import { abandoned, adopt, chores, endAbandoned, forgetDead, freeDead, heldByDead, judge } from './recovering.ts'
 import { nextDue, type Scope } from './reserving.ts'
 import { type Statement, statement } from './statement.ts'
 
@@ -41,6 +41,7 @@ export function statementsFor(tables: Relations) {
     abandoned: statement(abandoned(tables)),
     endAbandoned: statement(endAbandoned(tables)),
     forgetDead: statement(forgetDead(tables)),
+    adopt: statement(adopt(tables)),
   }
 }
 

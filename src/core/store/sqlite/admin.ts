@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, getTableColumns, gt, gte, isNull, lt, max, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, count, desc, eq, getTableColumns, gt, gte, isNull, lt, or, type SQL, sql } from 'drizzle-orm'
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3'
 import type {
   Admin,
@@ -29,6 +29,7 @@ import { Pruning } from './pruning.ts'
 import { type SqliteTables, sqliteTables } from './schema.ts'
 import { StoredJobs } from './stored-jobs.ts'
 import { now } from './transaction.ts'
+import { allTyped, typed } from './typed.ts'
 
 /** Failed jobs read at once: bounds memory, since an envelope can be a mebibyte. */
 const pageSize = 100
@@ -96,12 +97,12 @@ class SqliteAdmin implements Admin {
   async failedGroups(filter: FailedFilter, by: 'error' | 'job' | 'queue'): Promise<readonly FailedGroup[]> {
     const { failed } = this.#tables
     const groups = this.#db
-      .select({ key: failed[by], count: count(), latestAt: max(failed.failedAt) })
+      .select({ key: typed(failed[by]), count: count(), latestAt: sql<number>`max(${typed(failed.failedAt)})` })
       .from(failed)
       .where(this.#matching(filter))
       .groupBy(failed[by])
       .orderBy(desc(count()), asc(failed[by]))
-    return this.#connection.read(() => groups.all().map((group) => ({ ...group, latestAt: group.latestAt ?? 0 })))
+    return this.#connection.read(() => groups.all())
   }
 
   async findFailed(id: JobId): Promise<FailedJob | null> {
@@ -112,7 +113,7 @@ class SqliteAdmin implements Admin {
 
   async attempts(id: JobId): Promise<readonly AttemptRecord[]> {
     const { id: order, jobId, fence: _, ...columns } = getTableColumns(this.#tables.attempts)
-    const rows = this.#db.select(columns).from(this.#tables.attempts).where(eq(jobId, id)).orderBy(asc(order))
+    const rows = this.#db.select(allTyped(columns)).from(this.#tables.attempts).where(eq(jobId, id)).orderBy(asc(order))
     return this.#connection.read(() => rows.all())
   }
 
@@ -224,6 +225,10 @@ class SqliteAdmin implements Admin {
     return this.#storedJobs.ahead(id)
   }
 
+  async states(ids: readonly JobId[]): Promise<ReadonlyMap<JobId, FoundJob['state']>> {
+    return this.#liveJobs.states(ids)
+  }
+
   async busy(leastMs: number): Promise<readonly BusyJob[]> {
     return this.#liveJobs.busy(leastMs)
   }
@@ -254,11 +259,11 @@ class SqliteAdmin implements Admin {
     const isReady = sql`${jobs.startedAt} is null and ${jobs.availableAt} <= ${this.#now()}`
     return this.#db
       .select({
-        queue: jobs.queue,
+        queue: typed(jobs.queue),
         ready: sql<number>`count(*) filter (where ${isReady})`,
         running: sql<number>`count(${jobs.startedAt})`,
         scheduled: sql<number>`count(*) filter (where ${jobs.startedAt} is null and not (${isReady}))`,
-        oldestReadyAt: sql<number | null>`min(${jobs.availableAt}) filter (where ${isReady})`,
+        oldestReadyAt: sql<number | null>`min(${typed(jobs.availableAt)}) filter (where ${isReady})`,
       })
       .from(jobs)
       .groupBy(jobs.queue)
@@ -267,7 +272,11 @@ class SqliteAdmin implements Admin {
 
   #failedCounts() {
     const { failed } = this.#tables
-    return this.#db.select({ queue: failed.queue, count: count() }).from(failed).groupBy(failed.queue).all()
+    return this.#db
+      .select({ queue: typed(failed.queue), count: count() })
+      .from(failed)
+      .groupBy(failed.queue)
+      .all()
   }
 
   async pauses(): Promise<readonly PausedQueue[]> {
@@ -357,7 +366,7 @@ class SqliteAdmin implements Admin {
 
   #shownColumns() {
     const { version: _, ...columns } = getTableColumns(this.#tables.failed)
-    return columns
+    return allTyped(columns)
   }
 
   #matching({ ids, queue, job, error, since, until }: FailedFilter): SQL | undefined {

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import Database from 'better-sqlite3'
+import { systemClock } from '../../clock.ts'
 import { KhepriError } from '../../errors.ts'
 import { schemaMissing } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
@@ -84,7 +85,7 @@ export class Connection {
   /** Runs `work` again, until the deadline, as long as the lock is somebody else's. */
   async patiently<T>(work: () => T): Promise<T> {
     const { label, deadlineMs, random } = this.#options
-    const givesUpAt = performance.now() + deadlineMs
+    const since = systemClock.monotonic()
     for (;;) {
       if (!this.db.open) throw storeClosed(label)
       try {
@@ -92,7 +93,8 @@ export class Connection {
         return work()
       } catch (error) {
         if (!isBusy(error)) throw toStoreError(error, label)
-        if (performance.now() >= givesUpAt) throw storeBusy(label, deadlineMs, error)
+        const waitedMs = systemClock.monotonic() - since
+        if (waitedMs >= deadlineMs) throw storeBusy(label, waitedMs, error)
       }
       await wait(this.#role.pauseMs(random()))
     }

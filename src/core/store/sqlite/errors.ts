@@ -1,5 +1,6 @@
+import { formatDuration } from '../../duration.ts'
 import { isKhepriError, KhepriError } from '../../errors.ts'
-import { schemaMissing } from '../migrator.ts'
+import { tableMissing } from '../migrator.ts'
 
 /** What the driver throws: recognised by shape, since it may come from another copy of it. */
 interface DriverError extends Error {
@@ -19,10 +20,11 @@ export function isBusy(error: unknown): boolean {
   return code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')
 }
 
-/** The error for a lock that was not free before the deadline. */
-export function storeBusy(label: string, deadlineMs: number, cause: unknown): KhepriError {
-  return new KhepriError('STORE_BUSY', `${label} was locked by another process for ${deadlineMs / 1_000} s`, {
-    fix: 'look for a backup, a shell or a transaction that holds it open, then try again',
+/** The error for a lock that was not free whenever it was asked for. waitedMs: for how long it was. */
+export function storeBusy(label: string, waitedMs: number, cause: unknown): KhepriError {
+  const waited = formatDuration(Math.round(waitedMs / 100) * 100)
+  return new KhepriError('STORE_BUSY', `${label} was locked by other processes whenever khepri looked, for ${waited}`, {
+    fix: 'try again; khepri workers shows whether its own workers are so busy, otherwise a backup, a shell or a transaction holds it',
     cause: driverError(cause),
   })
 }
@@ -40,7 +42,8 @@ export function storeClosed(label: string): KhepriError {
 export function toStoreError(error: unknown, label: string): unknown {
   const cause = driverError(error)
   if (cause === null || isKhepriError(error)) return error
-  if (cause.message.startsWith('no such table')) return schemaMissing(label)
+  const table = /^no such table: (?:main\.)?(.*)$/.exec(cause.message)?.[1]
+  if (table !== undefined) return tableMissing(table, label)
   const { code, says, fix } = kinds.find(({ match }) => match.test(cause.code)) ?? unexpected
   return new KhepriError(code, `${label} ${says} (${cause.code})`, { fix, cause })
 }

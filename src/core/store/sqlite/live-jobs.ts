@@ -5,6 +5,7 @@ import type { JobId } from '../store.ts'
 import type { Connection } from './connection.ts'
 import { oneOf } from './one-of.ts'
 import type { SqliteTables } from './schema.ts'
+import { allTyped, typed } from './typed.ts'
 
 export interface LiveJobsParts {
   readonly connection: Connection
@@ -94,14 +95,27 @@ export class LiveJobs {
     return this.#parts.connection.read(() => this.#live(id) ?? this.#failed(id) ?? this.#ended(id))
   }
 
+  /** See `Admin.states`. */
+  states(ids: readonly JobId[]): Promise<ReadonlyMap<JobId, FoundJob['state']>> {
+    const { connection, db, tables } = this.#parts
+    const { jobs, failed, ended } = tables
+    const live = db.select({ id: jobs.id, state: this.#state }).from(jobs).where(oneOf(jobs.id, ids))
+    const gone = db.select({ id: failed.id }).from(failed).where(oneOf(failed.id, ids))
+    const over = db.select({ id: ended.id, state: ended.state }).from(ended).where(oneOf(ended.id, ids))
+    return connection.read(() => {
+      const rows = [...live.all(), ...gone.all().map(({ id }) => ({ id, state: 'failed' })), ...over.all()]
+      return new Map(rows.map(({ id, state }) => [id, state as FoundJob['state']]))
+    })
+  }
+
   #live(id: JobId): FoundJob | null {
     const { db, tables } = this.#parts
     const { jobs, workers } = tables
     const isMarked = sql<number>`${isNotNull(jobs.cancelledAt)}`
     const [row] = db
       .select({
-        job: jobs.job,
-        queue: jobs.queue,
+        job: typed(jobs.job),
+        queue: typed(jobs.queue),
         state: this.#state,
         worker: jobs.worker,
         name: workers.name,
@@ -124,7 +138,7 @@ export class LiveJobs {
     return connection.read(() => {
       const now = this.#parts.now()
       const rows = db
-        .select({ id, job, queue, startedAt, worker: tables.jobs.worker, name: tables.workers.name })
+        .select({ id, ...allTyped({ job, queue }), startedAt, worker: tables.jobs.worker, name: tables.workers.name })
         .from(tables.jobs)
         .leftJoin(tables.workers, eq(tables.workers.id, tables.jobs.worker))
         .where(and(isNotNull(tables.jobs.worker), lte(startedAt, now - leastMs)))
@@ -139,14 +153,14 @@ export class LiveJobs {
   #failed(id: JobId): FoundJob | null {
     const { db, tables } = this.#parts
     const { job, queue } = tables.failed
-    const [row] = db.select({ job, queue }).from(tables.failed).where(eq(tables.failed.id, id)).all()
+    const [row] = db.select(allTyped({ job, queue })).from(tables.failed).where(eq(tables.failed.id, id)).all()
     return row ? { id, ...row, home: 'failed', state: 'failed', ...notHeld } : null
   }
 
   #ended(id: JobId): FoundJob | null {
     const { db, tables } = this.#parts
     const { job, queue, state } = tables.ended
-    const [row] = db.select({ job, queue, state }).from(tables.ended).where(eq(tables.ended.id, id)).all()
+    const [row] = db.select(allTyped({ job, queue, state })).from(tables.ended).where(eq(tables.ended.id, id)).all()
     return row ? { id, ...row, home: 'ended', state: row.state as 'done' | 'cancelled', ...notHeld } : null
   }
 }

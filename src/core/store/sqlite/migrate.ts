@@ -1,7 +1,16 @@
 import { existsSync } from 'node:fs'
 import { KhepriError } from '../../errors.ts'
 import type { Migration, MigrationStatus, Migrations } from '../migrations.ts'
-import { loadMigrations, refuseAhead, refuseForeign, statementsOf, statusOf } from '../migrator.ts'
+import {
+  type Applied,
+  expectedTables,
+  loadMigrations,
+  refuseAhead,
+  refuseForeign,
+  refuseMissing,
+  statementsOf,
+  statusOf,
+} from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
 import { appliedMigrations } from './applied.ts'
 import { Connection, type ConnectionOptions } from './connection.ts'
@@ -51,7 +60,13 @@ class SqliteMigrations implements Migrations {
 
   #statusOf(connection: Connection): MigrationStatus {
     const { names, label } = this.#options
-    return statusOf(this.#migrations, appliedMigrations(connection, names.migrations, label) ?? [])
+    const applied = appliedMigrations(connection, names.migrations, label) ?? []
+    return statusOf(this.#migrations, applied, this.#missing(connection, applied))
+  }
+
+  #missing(connection: Connection, applied: readonly Applied[]): readonly string[] {
+    const existing = existingNames(connection)
+    return expectedTables(this.#migrations, applied).filter((name) => !existing.has(name))
   }
 
   /** What is to be applied here, or the reason why nothing can be. */
@@ -63,6 +78,7 @@ class SqliteMigrations implements Migrations {
       this.#migrations.map(({ name }) => name),
       label,
     )
+    refuseMissing(this.#missing(connection, applied), label)
     const { pending } = statusOf(this.#migrations, applied)
     refuseForeign(pending, existingNames(connection), label)
     return pending

@@ -46,12 +46,7 @@ class SqliteStore implements Store {
   readonly #options: StoreOptions
   readonly #statements: Statements
   readonly #connections = new Map<Role, Connection>()
-  readonly #recovery = new RecoveryPass(
-    new SqliteRecovering(
-      (work) => this.#read(work),
-      (work) => this.#write(workerRole, work),
-    ),
-  )
+  readonly #recovery: RecoveryPass
   /** Opened to look at the schema: the first role that needs a connection takes it over. */
   #spare: Connection | undefined
   #watch: WalWatch | null = null
@@ -61,6 +56,13 @@ class SqliteStore implements Store {
     this.#path = path
     this.#options = options
     this.#statements = statementsFor(options.names)
+    this.#recovery = new RecoveryPass(
+      new SqliteRecovering(
+        options.names,
+        (work) => this.#read(work),
+        (work) => this.#write(workerRole, work),
+      ),
+    )
   }
 
   async requireSchema(): Promise<void> {

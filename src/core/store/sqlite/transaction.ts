@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts'
+import { type Clock, systemClock } from '../../clock.ts'
 import type { Connection } from './connection.ts'
 import type { Statements } from './statements.ts'
 
@@ -12,5 +12,5 @@ export interface Transaction {
 
 /** The store's one notion of now, epoch milliseconds: the clock it was opened with, or the host's. */
 export function now(clock: Clock | undefined): number {
-  return clock === undefined ? Date.now() : clock.now()
+  return clock === undefined ? systemClock.now() : clock.now()
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { aFollowUp, aRecord, aRecovery, enqueueAll, enqueueOne, jobs, leaseMs } from '../builders.ts'
+import { aFollowUp, aJob, aRecord, aRecovery, enqueueAll, enqueueOne, jobs, leaseMs } from '../builders.ts'
 import type { ConformanceCase, Context } from '../context.ts'
 import { listed, loseFirst, stateOf } from '../steps.ts'
 import { holding, idsOf } from '../test-worker.ts'
@@ -297,6 +297,37 @@ export const cancelCases: readonly ConformanceCase[] = [
       await second.keep(await second.reserveOne({ queues: 'all' }))
       assert.deepEqual(await admin.find(id), { ...facts, home: 'ended', state: 'done' })
       assert.equal(await admin.find(404), null)
+    },
+  },
+  {
+    name: 'the states of 3,000 ids are one question: those of jobs that are nowhere are left out',
+    needs: ['cancels', 'failed jobs'],
+    async run({ store, admin, first }) {
+      const [failing, keeping, cancelled, running, scheduled] = await enqueueAll(store, [
+        ...jobs(4),
+        aJob({ due: { delayMs: 60_000 } }),
+      ])
+      const [one, two] = await first.reserve({ limit: 2 })
+      assert.ok(one && two)
+      await first.fail(one)
+      await first.keep(two)
+      await admin.cancel([cancelled as number])
+      await first.reserveOne()
+      const ready = await enqueueOne(store)
+
+      const ids = Array.from({ length: 3_000 }, (_, index) => index + 1)
+      assert.deepEqual(
+        [...(await admin.states(ids))].sort(([a], [b]) => a - b),
+        [
+          [failing, 'failed'],
+          [keeping, 'done'],
+          [cancelled, 'cancelled'],
+          [running, 'running'],
+          [scheduled, 'scheduled'],
+          [ready, 'ready'],
+        ],
+      )
+      assert.equal((await admin.states([])).size, 0)
     },
   },
   {

@@ -56,6 +56,39 @@ export const recoveryCases: readonly ConformanceCase[] = [
     },
   },
   {
+    name: 'a job whose worker has no row is not held for ever: it is free after the lease of the observer, at no cost',
+    async run({ store, first, second, clock }) {
+      await enqueueOne(store)
+      await second.join()
+      const held = await first.reserveOne()
+      assert.deepEqual(await second.recover(), aRecovery(), 'a worker that may live is given a lease')
+      await clock.advance(leaseMs)
+      await second.beat()
+      assert.deepEqual(await second.recover(), aRecovery())
+
+      await clock.advance(1)
+      assert.deepEqual(await second.recover(), aRecovery({ dead: [first.id], freed: 1 }))
+      assert.deepEqual(await first.complete(held), [held.id], 'what it held is lost')
+      const again = await second.reserveOne()
+      assert.deepEqual([again.crashes, again.suspect, again.failures], [0, false, 0])
+    },
+  },
+  {
+    name: 'a worker whose row was deleted keeps its job where it beats within the lease',
+    async run({ store, first, second, clock }) {
+      await enqueueOne(store)
+      await second.join()
+      const held = await first.reserveOne()
+      await second.recover()
+      await clock.advance(leaseMs)
+      await Promise.all([first.beat(), second.beat()])
+      await clock.advance(1)
+
+      assert.deepEqual(await second.recover(), aRecovery())
+      assert.deepEqual(await first.complete(held), [])
+    },
+  },
+  {
     name: 'an observer does not declare itself dead',
     async run({ store, first, clock }) {
       await enqueueOne(store)

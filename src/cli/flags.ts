@@ -132,6 +132,13 @@ export const idsArgument = Args.custom<number>({
   parse: async (input) => jobId(input),
 })
 
+/** The same, or the word "all". */
+export const idsOrAllArgument = Args.custom<number | 'all'>({
+  description: 'job ids, or "all"',
+  multiple: true,
+  parse: async (input) => (input === 'all' ? 'all' : jobId(input)),
+})
+
 /** Reads a job id. Throws USAGE. */
 export function jobId(input: string): number {
   const id = /^\d+$/.test(input) ? Number(input) : Number.NaN

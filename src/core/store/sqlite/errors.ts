@@ -66,7 +66,7 @@ const unexpected: Kind = {
   match: /^/,
   code: 'STORE_FAILED',
   says: 'refused a statement',
-  fix: 'khepri doctor checks the database',
+  fix: 'check the file with sqlite3 and pragma integrity_check',
 }
 
 const kinds: readonly Kind[] = [

@@ -21,9 +21,14 @@ import type { Admin } from './core/store/admin.ts'
 import type { Migration, Migrations } from './core/store/migrations.ts'
 import type { StoreOptions } from './core/store/options.ts'
 import type { Due, Enqueued, Filter, NewJob, Store } from './core/store/store.ts'
-import { checkUnique, parseMoment, parseTerms, type Terms } from './core/terms.ts'
+import { checkUnique, parseMoment, parseTerms, type Terms, termKeys } from './core/terms.ts'
+import { refuseStrangers } from './core/unknown-keys.ts'
 import type { WorkHandle, WorkOptions } from './core/work.ts'
+import { checkWorkOptions } from './core/work-options.ts'
 import { Worker } from './core/worker.ts'
+
+/** The keys of `DispatchOptions`. */
+const dispatchKeys: readonly string[] = [...termKeys, 'delay', 'at', 'unique']
 
 /** What an installation can be given besides its configuration. */
 export interface AppParts {
@@ -44,6 +49,15 @@ export interface DispatchOptions extends JobTerms {
   readonly unique?: string
 }
 
+/** Where `loadKhepri` looks; what is given outranks the environment, as the flags of the command line do. */
+export interface LoadOptions {
+  /** Where the search for a configuration begins; the working directory unless given. */
+  readonly cwd?: string
+  /** A configuration file, instead of the search. */
+  readonly config?: string
+  readonly database?: string
+}
+
 /** The payload that a registered value takes: from its definition, its class or its function. */
 export type PayloadOf<Value> =
   Value extends JobDefinition<infer Payload>
@@ -55,6 +69,12 @@ export type PayloadOf<Value> =
       : Value extends (payload: infer Payload, ...rest: never[]) => unknown
         ? Payload
         : unknown
+
+/** What follows a job's name in a dispatch; a payload that may be {} may be left out. */
+export type PayloadAndOptions<Payload> =
+  Record<never, never> extends Payload
+    ? [payload?: Payload, options?: DispatchOptions]
+    : [payload: Payload, options?: DispatchOptions]
 
 /** Jobs by name, as far as the configuration says it in its types. */
 type JobMap = Readonly<Record<string, unknown>>
@@ -78,6 +98,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   readonly events = new EventBus()
   readonly #parts: AppParts
   readonly #workers = new Set<WorkHandle>()
+  #isClosed = false
   #store: Promise<Store> | null = null
   #admin: Promise<Admin> | null = null
   #migrations: Promise<Migrations> | null = null
@@ -101,11 +122,10 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     return (await this.migrations()).apply()
   }
 
-  /** Puts one job in; resolves when it is committed. */
+  /** Puts one job in; resolves when it is committed. A payload that is not given is {}. */
   async dispatch<Name extends keyof Jobs & string>(
     job: Name,
-    payload: PayloadOf<Jobs[Name]>,
-    options: DispatchOptions = {},
+    ...[payload, options = {}]: PayloadAndOptions<PayloadOf<Jobs[Name]>>
   ): Promise<Enqueued> {
     const [enqueued] = await this.enqueue([await this.#prepare(job, payload, options)])
     return enqueued as Enqueued
@@ -129,6 +149,10 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     envelope: string,
     options: Pick<DispatchOptions, 'queue' | 'priority' | 'delay' | 'at'> = {},
   ): Promise<Enqueued> {
+    refuseStrangers(options, ['queue', 'priority', 'delay', 'at'], {
+      what: 'the options of pushRaw',
+      code: 'DATA_INVALID',
+    })
     const { queue = this.config.queue, priority = defaults.priority } = parseTerms(options, '')
     const [enqueued] = await this.enqueue([
       rawJob(envelope, { queue, priority, due: dueOf(options) ?? { delayMs: 0 } }),
@@ -138,6 +162,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   /** Starts a worker in this process. Rejects where the store cannot be reached or has no schema. */
   async work(options: Partial<WorkOptions> = {}): Promise<WorkHandle> {
+    checkWorkOptions(options)
     const registry = await this.registry()
     const complete = await this.#complete(options, registry)
     const { clock = systemClock, random = Math.random } = this.#parts
@@ -178,37 +203,48 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     return this.#registry
   }
 
-  store(): Promise<Store> {
+  async store(): Promise<Store> {
+    this.#requireOpen()
     this.#store ??= this.#openStore()
     return this.#store
   }
 
   /** The cold side: lists, failed jobs, pauses. */
-  admin(): Promise<Admin> {
+  async admin(): Promise<Admin> {
+    this.#requireOpen()
     this.#admin ??= this.#openAdmin()
     return this.#admin
   }
 
-  migrations(): Promise<Migrations> {
+  async migrations(): Promise<Migrations> {
+    this.#requireOpen()
     this.#migrations ??= this.#openMigrations()
     return this.#migrations
   }
 
-  /** Drains the workers that were started here and closes the database. */
+  /** Drains the workers that were started here and closes the database. Afterwards every call that needs it rejects. */
   async close(): Promise<void> {
     const workers = [...this.#workers]
     for (const worker of workers) worker.drain()
     await Promise.allSettled(workers.map(({ finished }) => finished))
+    this.#isClosed = true
     const open = [this.#store, this.#admin, this.#migrations].filter((each) => each !== null)
     this.#store = this.#admin = this.#migrations = null
     for (const each of await Promise.allSettled<{ close(): Promise<void> }>(open))
       if (each.status === 'fulfilled') await each.value.close()
   }
 
+  /** Throws USAGE once `close` has ended: a database that opened again would stay open. */
+  #requireOpen(): void {
+    if (this.#isClosed)
+      throw new KhepriError('USAGE', 'this khepri was closed', { fix: 'call close() last, or make another one' })
+  }
+
   async #prepare(job: string, payload: unknown, options: DispatchOptions): Promise<NewJob> {
+    refuseStrangers(options, dispatchKeys, { what: 'the options of dispatch', code: 'DATA_INVALID' })
     const request: DispatchRequest = {
       job,
-      payloadText: jsonTextOf(payload),
+      payloadText: payload === undefined ? '{}' : jsonTextOf(payload),
       terms: parseTerms(options, ''),
       due: dueOf(options),
       unique: options.unique === undefined ? null : checkUnique(options.unique, 'unique'),
@@ -328,6 +364,7 @@ export function createKhepri<const Jobs extends JobMap = JobMap>(
   config: Omit<ConfigInput, 'jobs'> & { readonly jobs?: Jobs | ConfigInput['jobs'] },
   parts: AppParts = {},
 ): Khepri<Jobs> {
+  refuseStrangers(parts, ['clock', 'random', 'startBeat', 'root'], { what: 'the parts', code: 'CONFIG_INVALID' })
   const resolved = resolveConfig(config as ConfigInput, {
     root: parts.root ?? process.cwd(),
     file: null,
@@ -335,6 +372,15 @@ export function createKhepri<const Jobs extends JobMap = JobMap>(
     flags: {},
   })
   return new Khepri<Jobs>(resolved, parts)
+}
+
+/**
+ * Opens the installation of a folder as the command line does: its configuration file, and the environment.
+ *
+ * Throws CONFIG_ errors and MODULE_BROKEN.
+ */
+export function loadKhepri({ cwd = process.cwd(), config, database }: LoadOptions = {}): Promise<Khepri> {
+  return Khepri.load({ cwd, flags: { config, database }, env: process.env })
 }
 
 function limitsOf({ queues }: Config): QueueLimits {

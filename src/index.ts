@@ -3,7 +3,10 @@ export {
   createKhepri,
   type DispatchOptions,
   type Khepri,
+  type LoadOptions,
+  loadKhepri,
   type ManyEntry,
+  type PayloadAndOptions,
   type PayloadOf,
 } from './app.ts'
 export type { Backoff, BackoffInput } from './core/backoff.ts'

@@ -160,6 +160,11 @@ function resolveDatabase(given: Readonly<Record<string, unknown>>, place: Config
   }
   const variable = readVariable(env, 'KHEPRI_DATABASE_URL')
   if (variable !== undefined) return parseDatabase(variable, 'KHEPRI_DATABASE_URL', root)
+  // A variable that was forgotten must not put jobs into a file that nobody looks at.
+  if ('database' in given && given.database === undefined)
+    throw new KhepriError('CONFIG_INVALID', 'database is given and is undefined', {
+      fix: `set the variable that it comes from, or leave database out for ${defaults.database}`,
+    })
   return inConfig(place, () => parseDatabase(given.database ?? defaults.database, 'database', root))
 }
 

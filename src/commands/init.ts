@@ -22,6 +22,11 @@ export default class Init extends KhepriCommand {
     force: Flags.boolean({ summary: 'write over files that are there' }),
   }
 
+  /** --database goes into the file that is written. */
+  protected override get namesInstallation(): boolean {
+    return false
+  }
+
   protected async run(): Promise<void> {
     const { flags } = await this.parse(Init)
     const database = flags.database ?? defaults.database

@@ -31,6 +31,8 @@ export default class Work extends KhepriCommand {
     const app = await this.app()
     const flags = await withEnvironment(parsed.flags, app.config.work)
     if (flags.migrate) await this.#migrate()
+    const broken = new Set<string>()
+    app.events.on('module.broken', ({ job }) => broken.add(job))
     const { report, status } = await attend({
       app,
       output: this.output,
@@ -38,7 +40,7 @@ export default class Work extends KhepriCommand {
       log: (flags.log ?? 'all') as LogLevel,
       report: (error, exit) => this.report(error, exit),
     })
-    this.exitWith(status ?? statusOf(report, flags))
+    this.exitWith(status ?? statusOf(report, flags, broken.size > 0))
   }
 
   async #migrate(): Promise<void> {
@@ -48,8 +50,13 @@ export default class Work extends KhepriCommand {
 }
 
 /** What the outcome of the jobs means for the exit code, where that was asked for. */
-function statusOf({ done, retried, failed, released, lost }: WorkerReport, flags: WorkFlags): number {
+function statusOf(
+  { done, retried, failed, released, lost }: WorkerReport,
+  flags: WorkFlags,
+  hasBrokenModules: boolean,
+): number {
   if (!flags['exit-code']) return exits.ok
   if (failed > 0) return exits.failed
+  if (hasBrokenModules) return exits.config
   return flags.once && done + retried + released + lost === 0 ? exits.notFound : exits.ok
 }

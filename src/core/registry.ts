@@ -131,7 +131,7 @@ class Registration implements RegisteredJob {
   }
 }
 
-const moduleName = /^(?![._])(?!.*\.d\.m?ts$)(?!.*\.test\.)(.+)\.(?:m?ts|m?js)$/
+const moduleName = /^(?![._])(?!.*\.d\.[cm]?ts$)(?!.*\.test\.)(.+)\.[cm]?[jt]s$/
 
 function* inFolder(
   { path, shown: folder }: JobsEntry & { readonly kind: 'folder' },

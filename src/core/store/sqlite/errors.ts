@@ -57,7 +57,7 @@ export function outcomeUnknown(error: unknown, label: string): unknown {
 
 interface Kind {
   readonly match: RegExp
-  readonly code: 'STORE_FULL' | 'STORE_DENIED' | 'STORE_UNREACHABLE' | 'STORE_FAILED'
+  readonly code: 'CONFIG_INVALID' | 'STORE_FULL' | 'STORE_DENIED' | 'STORE_UNREACHABLE' | 'STORE_FAILED'
   readonly says: string
   readonly fix: string
 }
@@ -102,7 +102,7 @@ const kinds: readonly Kind[] = [
   },
   {
     match: /^SQLITE_NOTADB/,
-    code: 'STORE_FAILED',
+    code: 'CONFIG_INVALID',
     says: 'is not an SQLite database',
     fix: 'check the path; khepri never overwrites a file',
   },

@@ -3,6 +3,7 @@ import { beatInLoop, type StartBeat, unwatched, type Watch } from './core/beat.t
 import { beatInThread } from './core/beat-thread.ts'
 import { type Clock, type Random, systemClock } from './core/clock.ts'
 import { type Config, type ConfigInput, type ConfigSources, loadConfig, resolveConfig } from './core/config.ts'
+import { requireDatabaseFile } from './core/database-file.ts'
 import type { SharedDatabase } from './core/database-url.ts'
 import { defaults } from './core/defaults.ts'
 import { Dispatcher, type DispatchRequest, rawJob } from './core/dispatch.ts'
@@ -285,6 +286,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   async #openStore(): Promise<Store> {
     const { database } = this.config
+    requireDatabaseFile(this.config)
     return database.kind === 'memory' ? (await this.#openMemory()).store : openStore(database, this.#storeOptions)
   }
 
@@ -292,6 +294,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     const { database } = this.config
     switch (database.kind) {
       case 'sqlite':
+        requireDatabaseFile(this.config)
         return (await import('./core/store/sqlite/admin.ts')).openSqliteAdmin(database.path, this.#storeOptions)
       case 'postgres':
         return (await import('./core/store/postgres/admin.ts')).openPostgresAdmin(database.url, this.#storeOptions)

@@ -1,7 +1,9 @@
+import type { Khepri } from '../app.ts'
 import { attend } from '../cli/attend.ts'
 import { KhepriCommand } from '../cli/base-command.ts'
 import { exits } from '../cli/exit-codes.ts'
 import type { LogLevel } from '../cli/lines.ts'
+import { undeclared, unregistered } from '../cli/unserved.ts'
 import { count } from '../cli/words.ts'
 import { type WorkFlags, withEnvironment, workFlags, workOptions } from '../cli/work-flags.ts'
 import type { WorkerReport } from '../core/events.ts'
@@ -31,6 +33,7 @@ export default class Work extends KhepriCommand {
     const app = await this.app()
     const flags = await withEnvironment(parsed.flags, app.config.work)
     if (flags.migrate) await this.#migrate()
+    for (const warning of await strangers(app, flags)) this.warn(warning)
     const broken = new Set<string>()
     app.events.on('module.broken', ({ job }) => broken.add(job))
     const { report, status } = await attend({
@@ -47,6 +50,19 @@ export default class Work extends KhepriCommand {
     const applied = await (await (await this.app()).migrations()).apply()
     if (applied.length > 0) this.say(`applied ${count(applied.length, 'migration')}`)
   }
+}
+
+/** Names on the command line that nobody knows: a worker that waits for them would wait for ever. */
+async function strangers(
+  app: Khepri,
+  { queue, pool, job, 'except-job': except }: WorkFlags,
+): Promise<readonly string[]> {
+  const queues = pool?.keys() ?? (queue === 'all' ? [] : (queue ?? []))
+  const names = [...(job ?? []), ...(except ?? [])]
+  return [
+    ...undeclared(queues, app.config.queues?.map(({ name }) => name) ?? null),
+    ...(names.length === 0 ? [] : unregistered(names, (await app.registry()).names())),
+  ]
 }
 
 /** What the outcome of the jobs means for the exit code, where that was asked for. */

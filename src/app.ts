@@ -343,7 +343,8 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   get #storeOptions(): StoreOptions {
     const { names, schema, database, prepare } = this.config
     const { clock, random = Math.random } = this.#parts
-    return { names, schema, label: database.label, clock, random, prepare, deadlineMs: defaults.deadlineMs }
+    const label = `${database.label}${placeIn(this.config)}`
+    return { names, schema, label, clock, random, prepare, deadlineMs: defaults.deadlineMs }
   }
 }
 
@@ -384,6 +385,15 @@ export function createKhepri<const Jobs extends JobMap = JobMap>(
  */
 export function loadKhepri({ cwd = process.cwd(), config, database }: LoadOptions = {}): Promise<Khepri> {
   return Khepri.load({ cwd, flags: { config, database }, env: process.env })
+}
+
+/** Which of several installations in a database this is, for messages; '' for the one with the default names. */
+function placeIn({ schema, table }: Config): string {
+  const parts = [
+    ...(schema === undefined ? [] : [`schema ${schema}`]),
+    ...(table === defaults.table ? [] : [`table ${table}`]),
+  ]
+  return parts.length === 0 ? '' : ` (${parts.join(', ')})`
 }
 
 function limitsOf({ queues }: Config): QueueLimits {

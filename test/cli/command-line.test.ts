@@ -148,7 +148,7 @@ describe('wrong usage', () => {
 
 describe('errors of the surroundings', () => {
   it('a database that is not there is 78 with the command to run, and no file is made', async () => {
-    using project = new KhepriProject()
+    using project = new KhepriProject({ 'khepri.config.json': '{}' })
     expect(await project.khepri(['failed'])).toMatchObject({
       code: 78,
       stdout: '',

@@ -116,6 +116,18 @@ it('while close() drains its workers their handlers may still dispatch', async (
   expect(done).toEqual(['first'])
 })
 
+it('a schema beside an SQLite file is not silently without effect', () => {
+  expect(() => createKhepri({ database: 'sqlite:./khepri.db', schema: 'mail' })).toThrow(
+    refusal('CONFIG_INVALID', 'schema is for Postgres only'),
+  )
+})
+
+it('a missing schema of tables with other names is not told without these names', async () => {
+  using project = new TempProject({ 'khepri.db': '' })
+  const khepri = createKhepri({ database: 'sqlite:./khepri.db', table: 'mail_jobs' }, { root: project.path })
+  await expect(khepri.store()).rejects.toThrow('the schema of sqlite:./khepri.db (table mail_jobs) is missing')
+})
+
 it('loadKhepri finds the configuration of a folder as the command line does', async () => {
   using project = new TempProject({ 'package.json': '{}', 'khepri.config.json': '{"database":"memory:","tries":7}' })
   const khepri = await loadKhepri({ cwd: project.path })

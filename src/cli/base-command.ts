@@ -5,6 +5,7 @@ import type { ConfigSources } from '../core/config.ts'
 import { KhepriError } from '../core/errors.ts'
 import { exitCodeOf, exits } from './exit-codes.ts'
 import { choiceFlag, Flags, textFlag } from './flags.ts'
+import { hushNode } from './node-warnings.ts'
 import { Output, type OutputOptions } from './output.ts'
 import { callingOf } from './own-words.ts'
 import { Progress } from './progress.ts'
@@ -89,6 +90,7 @@ export abstract class KhepriCommand {
   /** Runs the command and resolves with its exit code, once everything it wrote has left this process. Never throws. */
   async start(): Promise<number> {
     process.on('uncaughtException', (error) => this.#notice(error))
+    hushNode()
     try {
       if (!this.sharesStdout) this.#setting.stdout.divert()
       await this.run()

@@ -96,7 +96,9 @@ describe('a locked SQLite file', () => {
     lock.release()
     const { code, stdout, stderr } = await worker.ended
     expect(stderr.split('\n')).toEqual([
-      expect.stringMatching(/^\S+Z store lost: sqlite:\.\/khepri\.db was locked by another process for 10 s; trying again until it is back$/),
+      expect.stringMatching(
+        /^\S+Z store lost: sqlite:\.\/khepri\.db was locked by another process for 10 s; trying again until it is back$/,
+      ),
       'stopping: waiting for 1 job (Ctrl-C again to abandon them)',
       expect.stringMatching(/^\S+Z store back after /),
       '',

@@ -317,6 +317,7 @@ describe('signals', () => {
     worker.kill('SIGTERM')
     const { code, stderr } = await worker.ended
     expect(stderr).toContain('error: 1 job did not end in time and was given back\n')
+    expect(stderr).toContain('fix: another worker runs it at once; a longer --drain-timeout lets it end here\n')
     expect(code).toBe(75)
   })
 

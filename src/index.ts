@@ -1,3 +1,5 @@
+import './core/require-node.ts'
+
 export {
   type AppParts,
   createKhepri,

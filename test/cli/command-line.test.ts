@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { commandTable } from '../../src/cli/command-table.ts'
@@ -292,6 +293,15 @@ describe('the bin file', () => {
     expect(stderr).toBe(
       `error: khepri needs Node.js 22.18 or newer, and this is ${node} (${process.execPath})\n  fix: install Node.js 24, or put a newer one first on the PATH\n`,
     )
+  })
+
+  it('the library on an old Node does not end in a SyntaxError', () => {
+    const index = JSON.stringify(pathToFileURL(join(dirname(bin), '..', 'dist', 'index.js')).href)
+    const code = `Object.defineProperty(process.versions, 'node', { value: '20.20.2' })
+      delete require('node:module').registerHooks
+      import(${index}).catch(({ code, message }) => console.log(code, message))`
+    const { stdout } = spawnSync(process.execPath, ['-e', code], { encoding: 'utf8' })
+    expect(stdout).toMatch(/^CONFIG_INVALID khepri needs Node\.js 22\.18 or newer, and this is 20\.20\.2 /)
   })
 
   it('in a clone that is not built says how to build it, exit 78', () => {

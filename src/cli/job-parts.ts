@@ -36,7 +36,9 @@ async function printAttempt(
   // A stack begins with the type and the message, nearly always.
   await output.print(
     indented(
-      frames?.includes(message) ? frames : [`${errorType}: ${message}`, frames].filter((part) => part !== null).join('\n'),
+      frames?.includes(message)
+        ? frames
+        : [`${errorType}: ${message}`, frames].filter((part) => part !== null).join('\n'),
     ),
   )
   if (tail !== null) await output.print(indented(`output:\n${tail}`))

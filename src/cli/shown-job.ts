@@ -60,6 +60,10 @@ export function jobRecord(output: Output, job: Omit<WholeJob, 'version' | 'envel
     ...{ id, job: job.job, state, queue, priority, failures, crashes, suspect: isSuspect, unique: uniqueKey },
     ...{ dispatchedAt: moment(job.enqueuedAt), availableAt: moment(job.availableAt), startedAt: moment(job.startedAt) },
     ...{ cancelledAt: moment(job.cancelledAt), endedAt: moment(job.endedAt), worker: holder?.name ?? null },
-    ...{ reason: failure ? reasonWord(failure.reason) : null, errorType: failure?.errorType ?? null, error: failure?.error ?? null },
+    ...{
+      reason: failure ? reasonWord(failure.reason) : null,
+      errorType: failure?.errorType ?? null,
+      error: failure?.error ?? null,
+    },
   }
 }

@@ -283,6 +283,13 @@ describe.skipIf(noTerminal !== null)('a terminal', () => {
   })
 })
 
+it('help version is about the version and not the list of commands', async () => {
+  using project = new KhepriProject()
+  const { code, stdout } = await project.khepri(['help', 'version'])
+  expect({ code, first: stdout.split('\n', 1)[0] }).toEqual({ code: 0, first: 'Show the version' })
+  expect(stdout).not.toContain('COMMANDS')
+})
+
 describe('the bin file', () => {
   const guarded = (node: string): string =>
     `Object.defineProperty(process.versions, 'node', { value: '${node}' }); process.argv = [process.execPath, 'khepri', 'work']; require(${JSON.stringify(bin)})`

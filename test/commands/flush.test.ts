@@ -109,6 +109,16 @@ describe('khepri flush', () => {
       expect(await failedIds(project)).toEqual([])
     })
 
+    it('Ctrl-C at the question does not pass for a good end', async () => {
+      using project = await failures()
+      const shell = `mkfifo answer && exec 3<>answer && ${terminalShell(80)} <&3`
+      await using asking = project.start(['flush', '--queue=new'], { shell })
+      await asking.until(/\[y\/N\]/)
+      writeFileSync(join(project.path, 'answer'), '\u0003')
+      expect((await asking.ended).code).toBe(130)
+      expect(await failedIds(project)).toEqual([1, 2, 3])
+    })
+
     it('deletes only what had failed when it asked', async () => {
       using project = await failures()
       // A pipe that stays open, so that the answer can come late.

@@ -3,6 +3,7 @@ import { beatInLoop, type StartBeat, unwatched, type Watch } from './core/beat.t
 import { beatInThread } from './core/beat-thread.ts'
 import { type Clock, type Random, systemClock } from './core/clock.ts'
 import { type Config, type ConfigInput, type ConfigSources, loadConfig, resolveConfig } from './core/config.ts'
+import { requireDatabaseFile } from './core/database-file.ts'
 import type { SharedDatabase } from './core/database-url.ts'
 import { defaults } from './core/defaults.ts'
 import { Dispatcher, type DispatchRequest, rawJob } from './core/dispatch.ts'
@@ -22,9 +23,14 @@ import type { Admin } from './core/store/admin.ts'
 import type { Migration, Migrations } from './core/store/migrations.ts'
 import type { StoreOptions } from './core/store/options.ts'
 import type { Due, Enqueued, Filter, NewJob, Store } from './core/store/store.ts'
-import { checkUnique, parseMoment, parseTerms, type Terms } from './core/terms.ts'
+import { checkUnique, parseMoment, parseTerms, type Terms, termKeys } from './core/terms.ts'
+import { refuseStrangers } from './core/unknown-keys.ts'
 import type { WorkHandle, WorkOptions } from './core/work.ts'
+import { checkWorkOptions } from './core/work-options.ts'
 import { Worker } from './core/worker.ts'
+
+/** The keys of `DispatchOptions`. */
+const dispatchKeys: readonly string[] = [...termKeys, 'delay', 'at', 'unique']
 
 /** What an installation can be given besides its configuration. */
 export interface AppParts {
@@ -45,6 +51,15 @@ export interface DispatchOptions extends JobTerms {
   readonly unique?: string
 }
 
+/** Where `loadKhepri` looks; what is given outranks the environment, as the flags of the command line do. */
+export interface LoadOptions {
+  /** Where the search for a configuration begins; the working directory unless given. */
+  readonly cwd?: string
+  /** A configuration file, instead of the search. */
+  readonly config?: string
+  readonly database?: string
+}
+
 /** The payload that a registered value takes: from its definition, its class or its function. */
 export type PayloadOf<Value> =
   Value extends JobDefinition<infer Payload>
@@ -56,6 +71,12 @@ export type PayloadOf<Value> =
       : Value extends (payload: infer Payload, ...rest: never[]) => unknown
         ? Payload
         : unknown
+
+/** What follows a job's name in a dispatch; a payload that may be {} may be left out. */
+export type PayloadAndOptions<Payload> =
+  Record<never, never> extends Payload
+    ? [payload?: Payload, options?: DispatchOptions]
+    : [payload: Payload, options?: DispatchOptions]
 
 /** Jobs by name, as far as the configuration says it in its types. */
 type JobMap = Readonly<Record<string, unknown>>
@@ -80,6 +101,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   readonly #parts: AppParts
   readonly #workers = new Set<WorkHandle>()
   readonly #enqueuer = new Enqueuer({ enqueue: async (jobs) => (await this.store()).enqueue(jobs) })
+  #isClosed = false
   #store: Promise<Store> | null = null
   #admin: Promise<Admin> | null = null
   #migrations: Promise<Migrations> | null = null
@@ -103,11 +125,10 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     return (await this.migrations()).apply()
   }
 
-  /** Puts one job in; resolves when it is committed. */
+  /** Puts one job in; resolves when it is committed. A payload that is not given is {}. */
   async dispatch<Name extends keyof Jobs & string>(
     job: Name,
-    payload: PayloadOf<Jobs[Name]>,
-    options: DispatchOptions = {},
+    ...[payload, options = {}]: PayloadAndOptions<PayloadOf<Jobs[Name]>>
   ): Promise<Enqueued> {
     const [enqueued] = await this.enqueue([await this.#prepare(job, payload, options)])
     return enqueued as Enqueued
@@ -131,6 +152,10 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     envelope: string,
     options: Pick<DispatchOptions, 'queue' | 'priority' | 'delay' | 'at'> = {},
   ): Promise<Enqueued> {
+    refuseStrangers(options, ['queue', 'priority', 'delay', 'at'], {
+      what: 'the options of pushRaw',
+      code: 'DATA_INVALID',
+    })
     const { queue = this.config.queue, priority = defaults.priority } = parseTerms(options, '')
     const [enqueued] = await this.enqueue([
       rawJob(envelope, { queue, priority, due: dueOf(options) ?? { delayMs: 0 } }),
@@ -140,6 +165,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   /** Starts a worker in this process. Rejects where the store cannot be reached or has no schema. */
   async work(options: Partial<WorkOptions> = {}): Promise<WorkHandle> {
+    checkWorkOptions(options)
     const registry = await this.registry()
     const complete = await this.#complete(options, registry)
     const { clock = systemClock, random = Math.random } = this.#parts
@@ -183,37 +209,48 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     return this.#registry
   }
 
-  store(): Promise<Store> {
+  async store(): Promise<Store> {
+    this.#requireOpen()
     this.#store ??= this.#openStore()
     return this.#store
   }
 
   /** The cold side: lists, failed jobs, pauses. */
-  admin(): Promise<Admin> {
+  async admin(): Promise<Admin> {
+    this.#requireOpen()
     this.#admin ??= this.#openAdmin()
     return this.#admin
   }
 
-  migrations(): Promise<Migrations> {
+  async migrations(): Promise<Migrations> {
+    this.#requireOpen()
     this.#migrations ??= this.#openMigrations()
     return this.#migrations
   }
 
-  /** Drains the workers that were started here and closes the database. */
+  /** Drains the workers that were started here and closes the database. Afterwards every call that needs it rejects. */
   async close(): Promise<void> {
     const workers = [...this.#workers]
     for (const worker of workers) worker.drain()
     await Promise.allSettled(workers.map(({ finished }) => finished))
+    this.#isClosed = true
     const open = [this.#store, this.#admin, this.#migrations].filter((each) => each !== null)
     this.#store = this.#admin = this.#migrations = null
     for (const each of await Promise.allSettled<{ close(): Promise<void> }>(open))
       if (each.status === 'fulfilled') await each.value.close()
   }
 
+  /** Throws USAGE once `close` has ended: a database that opened again would stay open. */
+  #requireOpen(): void {
+    if (this.#isClosed)
+      throw new KhepriError('USAGE', 'this khepri was closed', { fix: 'call close() last, or make another one' })
+  }
+
   async #prepare(job: string, payload: unknown, options: DispatchOptions): Promise<NewJob> {
+    refuseStrangers(options, dispatchKeys, { what: 'the options of dispatch', code: 'DATA_INVALID' })
     const request: DispatchRequest = {
       job,
-      payloadText: jsonTextOf(payload),
+      payloadText: payload === undefined ? '{}' : jsonTextOf(payload),
       terms: parseTerms(options, ''),
       due: dueOf(options),
       unique: options.unique === undefined ? null : checkUnique(options.unique, 'unique'),
@@ -254,6 +291,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   async #openStore(): Promise<Store> {
     const { database } = this.config
+    requireDatabaseFile(this.config)
     return database.kind === 'memory' ? (await this.#openMemory()).store : openStore(database, this.#storeOptions)
   }
 
@@ -261,6 +299,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     const { database } = this.config
     switch (database.kind) {
       case 'sqlite':
+        requireDatabaseFile(this.config)
         return (await import('./core/store/sqlite/admin.ts')).openSqliteAdmin(database.path, this.#storeOptions)
       case 'postgres':
         return (await import('./core/store/postgres/admin.ts')).openPostgresAdmin(database.url, this.#storeOptions)
@@ -309,7 +348,8 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   get #storeOptions(): StoreOptions {
     const { names, schema, database, prepare } = this.config
     const { clock, random = Math.random } = this.#parts
-    return { names, schema, label: database.label, clock, random, prepare, deadlineMs: defaults.deadlineMs }
+    const label = `${database.label}${placeIn(this.config)}`
+    return { names, schema, label, clock, random, prepare, deadlineMs: defaults.deadlineMs }
   }
 }
 
@@ -333,6 +373,7 @@ export function createKhepri<const Jobs extends JobMap = JobMap>(
   config: Omit<ConfigInput, 'jobs'> & { readonly jobs?: Jobs | ConfigInput['jobs'] },
   parts: AppParts = {},
 ): Khepri<Jobs> {
+  refuseStrangers(parts, ['clock', 'random', 'startBeat', 'root'], { what: 'the parts', code: 'CONFIG_INVALID' })
   const resolved = resolveConfig(config as ConfigInput, {
     root: parts.root ?? process.cwd(),
     file: null,
@@ -340,6 +381,24 @@ export function createKhepri<const Jobs extends JobMap = JobMap>(
     flags: {},
   })
   return new Khepri<Jobs>(resolved, parts)
+}
+
+/**
+ * Opens the installation of a folder as the command line does: its configuration file, and the environment.
+ *
+ * Throws CONFIG_ errors and MODULE_BROKEN.
+ */
+export function loadKhepri({ cwd = process.cwd(), config, database }: LoadOptions = {}): Promise<Khepri> {
+  return Khepri.load({ cwd, flags: { config, database }, env: process.env })
+}
+
+/** Which of several installations in a database this is, for messages; '' for the one with the default names. */
+function placeIn({ schema, table }: Config): string {
+  const parts = [
+    ...(schema === undefined ? [] : [`schema ${schema}`]),
+    ...(table === defaults.table ? [] : [`table ${table}`]),
+  ]
+  return parts.length === 0 ? '' : ` (${parts.join(', ')})`
 }
 
 function limitsOf({ queues }: Config): QueueLimits {

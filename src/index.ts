@@ -1,9 +1,14 @@
+import './core/require-node.ts'
+
 export {
   type AppParts,
   createKhepri,
   type DispatchOptions,
   type Khepri,
+  type LoadOptions,
+  loadKhepri,
   type ManyEntry,
+  type PayloadAndOptions,
   type PayloadOf,
 } from './app.ts'
 export type { Backoff, BackoffInput } from './core/backoff.ts'

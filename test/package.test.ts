@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
@@ -43,6 +43,12 @@ describe('the packed package', () => {
         'drizzle/postgres/0000_jobs.sql',
       ]),
     )
+    const linked = [...readFileSync(join(repository, 'README.md'), 'utf8').matchAll(/\]\(([^):]+)\)/g)].map(
+      ([, path = '']) => path,
+    )
+    expect(linked.length).toBeGreaterThan(4)
+    // No link of the README may lead out of the package.
+    expect(files).toEqual(expect.arrayContaining(linked))
     expect(files.filter((file) => /^(?:src|test|scripts|bench|node_modules)\//.test(file))).toEqual([])
   })
 

@@ -53,7 +53,8 @@ export async function attend(attended: AttendOptions): Promise<Attended> {
       const done = await handle.finished
       lines.close()
       const status = output.stdout.fault === null ? signals.exitStatus : exits.io
-      const fault = faultOf(done, interrupted())
+      const { drainTimeoutMs } = handle.options
+      const fault = faultOf(done, { interrupted: interrupted(), timedOut: drainTimeoutMs !== null && status === null })
       if (fault !== null) report(fault, status ?? undefined)
       return { report: done, status }
     } finally {
@@ -65,8 +66,15 @@ export async function attend(attended: AttendOptions): Promise<Attended> {
   }
 }
 
+/** The jobs that a worker gave up. */
+interface Abandoned {
+  readonly interrupted: number
+  /** By --drain-timeout, and not by a second signal. */
+  readonly timedOut: boolean
+}
+
 /** What a worker could not bring to a good end; null for nothing. */
-function faultOf({ reason, unwritten }: WorkerReport, interrupted: number): KhepriError | null {
+function faultOf({ reason, unwritten }: WorkerReport, { interrupted, timedOut }: Abandoned): KhepriError | null {
   if (unwritten.length > 0)
     return new KhepriError(
       'DRAIN_TIMEOUT',
@@ -88,7 +96,7 @@ function faultOf({ reason, unwritten }: WorkerReport, interrupted: number): Khep
     'DRAIN_TIMEOUT',
     `${count(interrupted, 'job')} did not end in time and ${interrupted === 1 ? 'was' : 'were'} given back`,
     {
-      fix: 'another worker runs them at once; a longer --drain-timeout lets them end here',
+      fix: `another worker runs ${interrupted === 1 ? 'it' : 'them'} at once${timedOut ? `; a longer --drain-timeout lets ${interrupted === 1 ? 'it' : 'them'} end here` : ''}`,
     },
   )
 }

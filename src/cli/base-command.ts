@@ -1,12 +1,15 @@
 import type { ArgInput, FlagInput } from '@oclif/core/interfaces'
 import { parse } from '@oclif/core/parser'
 import type { Khepri } from '../app.ts'
+import type { ConfigSources } from '../core/config.ts'
 import { KhepriError } from '../core/errors.ts'
 import { onSlowLoad } from '../core/user-code.ts'
 import { exitCodeOf, exits } from './exit-codes.ts'
 import { choiceFlag, Flags, textFlag } from './flags.ts'
 import { apart, joinWords } from './many-words.ts'
+import { hushNode } from './node-warnings.ts'
 import { Output, type OutputOptions } from './output.ts'
+import { callingOf } from './own-words.ts'
 import { Progress } from './progress.ts'
 import { asKhepriError, strayError } from './report.ts'
 import { OutputClosed, type Stdout } from './stdout.ts'
@@ -89,6 +92,7 @@ export abstract class KhepriCommand {
   /** Runs the command and resolves with its exit code, once everything it wrote has left this process. Never throws. */
   async start(): Promise<number> {
     process.on('uncaughtException', (error) => this.#notice(error))
+    hushNode()
     try {
       if (!this.sharesStdout) this.#setting.stdout.divert()
       onSlowLoad((source) => this.say(`loading ${source} takes long`))
@@ -109,6 +113,11 @@ export abstract class KhepriCommand {
   /** Something that a module of the user's left behind has thrown; most commands do what they are for all the same. */
   protected heardStray(): void {}
 
+  /** True where --config and --database say which installation is meant, so that recommended commands repeat them. */
+  protected get namesInstallation(): boolean {
+    return true
+  }
+
   /** Results, on stdout. */
   protected get output(): Output {
     return this.#output
@@ -123,9 +132,7 @@ export abstract class KhepriCommand {
   protected app(): Promise<Khepri> {
     const { config, database } = this.#flags ?? {}
     const flags = { ...(config !== undefined && { config }), ...(database !== undefined && { database }) }
-    this.#app ??= import('../app.ts').then(({ Khepri }) =>
-      Khepri.load({ cwd: workingDirectory(), flags, env: process.env }),
-    )
+    this.#app ??= this.#load(flags)
     return this.#app
   }
 
@@ -137,6 +144,11 @@ export abstract class KhepriCommand {
   /** Writes prose on stderr, unless --quiet. */
   protected say(text: string, style?: Style): void {
     this.#output.say(text, style)
+  }
+
+  /** Warns on stderr of something that was probably not meant, unless --quiet; nothing ends. */
+  protected warn(text: string): void {
+    this.#output.say(`warning: ${text}`, 'yellow')
   }
 
   /** Shows how far long work is, on stderr: a bar at a terminal, otherwise a line every few seconds. */
@@ -185,8 +197,19 @@ export abstract class KhepriCommand {
     const { json, plain } = parsed.flags
     if (json && plain) throw new KhepriError('USAGE', '--json and --plain exclude each other')
     this.#flags = parsed.flags
-    this.#output = new Output(outputOptions(parsed.flags), this.#setting.stdout)
+    const calling = callingOf(this.namesInstallation ? parsed.flags : {}, process.env)
+    this.#output = new Output({ ...outputOptions(parsed.flags), calling }, this.#setting.stdout)
     return parsed
+  }
+
+  async #load(flags: ConfigSources['flags']): Promise<Khepri> {
+    const [{ Khepri }, { unknownVariables }] = await Promise.all([
+      import('../app.ts'),
+      import('../core/environment.ts'),
+    ])
+    const warning = unknownVariables(process.env)
+    if (warning !== null) this.warn(warning)
+    return Khepri.load({ cwd: workingDirectory(), flags, env: process.env })
   }
 
   /** A timer or a promise that nobody waits for threw: it changes nothing of what this command has done. A worker has its own way. */
@@ -239,6 +262,6 @@ function refuseValues(argv: readonly string[], flags: FlagInput): void {
   }
 }
 
-function outputOptions({ json, plain, quiet, verbose, timezone, color }: GlobalFlags): OutputOptions {
+function outputOptions({ json, plain, quiet, verbose, timezone, color }: GlobalFlags): Omit<OutputOptions, 'calling'> {
   return { json, plain, quiet, verbose: verbose || isDebugging(), timezone, color: color ?? 'auto' }
 }

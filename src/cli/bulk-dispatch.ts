@@ -2,9 +2,11 @@ import type { Dispatcher } from '../core/dispatch.ts'
 import { isKhepriError, KhepriError } from '../core/errors.ts'
 import type { Enqueued, JobId, NewJob } from '../core/store/store.ts'
 import { type Inputs, located } from './dispatch-inputs.ts'
+import { exitCodeOf, exits } from './exit-codes.ts'
 import type { JsonItem } from './job-files.ts'
 import type { Progress } from './progress.ts'
 import type { Rejects } from './rejects.ts'
+import type { Places } from './unserved.ts'
 import { count } from './words.ts'
 
 /** So many jobs of files are one transaction, all or none. */
@@ -33,6 +35,8 @@ export interface BulkOutcome {
   readonly ids: readonly JobId[] | null
   /** The first job that was put in, to be named where it is the only one. */
   readonly first: NewJob | null
+  /** The queues they went to, each with the first of its jobs. */
+  readonly places: Places
 }
 
 /**
@@ -56,12 +60,20 @@ export class BulkDispatch {
 
   /** Dispatches everything. An error after the first transaction says what is in. */
   async run(): Promise<BulkOutcome> {
+    try {
+      await this.#dispatch()
+    } catch (error) {
+      throw this.#tally.explain(error)
+    }
+    return this.#tally.outcome()
+  }
+
+  async #dispatch(): Promise<void> {
     const { inputs } = this.#options
     const checked = await this.#check(inputs.files)
     if (inputs.isStream) await this.#writeInChunks(null)
     else if (checked.rows === null) await this.#writeInChunks(checked.count)
     else await this.#write(checked.rows, null)
-    return this.#tally.outcome()
   }
 
   /** Counts what can be dispatched, and keeps it where it is not too much. */
@@ -102,8 +114,6 @@ export class BulkDispatch {
         shown.update(this.#tally.written, total === null ? null : this.#tally.written / total)
       }
       if (rows.length > 0) await this.#write(rows, last)
-    } catch (error) {
-      throw this.#tally.explain(error)
     } finally {
       shown.end()
     }
@@ -113,7 +123,9 @@ export class BulkDispatch {
   async #prepare(item: JsonItem, rejects: Pick<Rejects, 'take'> | null): Promise<NewJob | null> {
     try {
       const row = this.#options.dispatcher.prepare(this.#options.inputs.request(item))
-      return row instanceof Promise ? await row : row
+      const prepared = row instanceof Promise ? await row : row
+      this.#tally.prepared++
+      return prepared
     } catch (error) {
       if (rejects === null) throw located(error, item)
       rejects.take(item, error)
@@ -149,17 +161,33 @@ export async function enqueueSurely(
   }
 }
 
+/** Tells whether an error is about the input, so that it surely came before anything was written. */
+const isRefusal = (error: KhepriError): boolean =>
+  [exits.data, exits.noInput].some((exit) => exit === exitCodeOf(error))
+
+/** The lines before the one at fault were good: somebody has to know whether they are in. */
+function withNothingIn(error: KhepriError): KhepriError {
+  return new KhepriError(error.code, `${error.message}\nnothing was dispatched`, {
+    ...(error.fix !== undefined && { fix: error.fix }),
+    cause: error,
+  })
+}
+
 /** Counts what is in. */
 class Tally {
   written = 0
+  prepared = 0
   #first: NewJob | null = null
   #ids: JobId[] | null = []
   readonly #duplicates: JobId[] = []
+  readonly #places = new Map<string, NewJob>()
   #last: JsonItem | null = null
 
   add(rows: readonly NewJob[], enqueued: readonly Enqueued[], last: JsonItem | null): void {
     this.#first ??= rows.find((_, index) => enqueued[index]?.duplicate === false) ?? null
     this.written += rows.length
+    for (const [index, row] of rows.entries())
+      if (enqueued[index]?.duplicate === false && !this.#places.has(row.queue)) this.#places.set(row.queue, row)
     for (const { id, duplicate } of enqueued) if (duplicate) this.#duplicates.push(id)
     this.#ids = this.#ids === null || this.written > mostIds ? null : [...this.#ids, ...enqueued.map(({ id }) => id)]
     this.#last = last
@@ -171,6 +199,7 @@ class Tally {
       duplicates: this.#duplicates,
       ids: this.#ids,
       first: this.#first,
+      places: this.#places,
     }
   }
 
@@ -178,6 +207,7 @@ class Tally {
   explain(error: unknown): unknown {
     if (!isKhepriError(error)) return error
     const last = this.#last
+    if (this.written === 0) return this.prepared > 0 && isRefusal(error) ? withNothingIn(error) : error
     if (last === null) return error
     const message = `${error.message}\n${count(this.written, 'job')} are in, up to ${last.source}:${last.line}`
     return new KhepriError(error.code, message, {

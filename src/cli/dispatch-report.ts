@@ -12,6 +12,10 @@ export interface DispatchFacts {
   readonly rejects: Rejects | null
   readonly isStream: boolean
   readonly areSeveral: boolean
+  /** What was probably not meant. */
+  readonly warnings: readonly string[]
+  /** The command that runs what was dispatched. */
+  readonly command: string
 }
 
 /** Says what a dispatch came to: ids on stdout, the rest on stderr. */
@@ -32,11 +36,14 @@ export class DispatchReport {
   async dispatched(outcome: BulkOutcome, facts: DispatchFacts): Promise<void> {
     const ms = Math.round(systemClock.monotonic() - this.#startedAt)
     const ids = facts.isStream ? null : outcome.ids
+    for (const warning of facts.warnings) this.#output.say(`warning: ${warning}`, 'yellow')
     if (this.#output.mode === 'json') return this.#document({ ...outcome, ids }, facts, ms)
     if (ids !== null && ids.length > 0) await this.#output.print(ids.join('\n'))
     const rest = `${duplicatesText(outcome)}${rejectedText(facts.rejects, facts.areSeveral)}`
     this.#output.say(
-      ids === null ? `${amount(outcome, ms)}${rest}` : `${this.#whatWasDone(outcome)}${rest}${invitation(outcome)}`,
+      ids === null
+        ? `${amount(outcome, ms)}${rest}`
+        : `${this.#whatWasDone(outcome)}${rest}${invitation(outcome, facts)}`,
     )
   }
 
@@ -67,9 +74,9 @@ function amount({ dispatched }: BulkOutcome, ms: number): string {
   return `Dispatched ${count(dispatched, 'job')} in ${elapsed(ms)}${rate}`
 }
 
-function invitation({ dispatched }: BulkOutcome): string {
+function invitation({ dispatched }: BulkOutcome, { command }: DispatchFacts): string {
   if (dispatched === 0) return ''
-  return dispatched === 1 ? '. Run it: khepri work' : '. Run them: khepri work'
+  return `. Run ${dispatched === 1 ? 'it' : 'them'}: ${command}`
 }
 
 function duplicatesText({ duplicates }: BulkOutcome): string {

@@ -1,5 +1,6 @@
 import type { FailedJob } from '../core/store/admin.ts'
 import type { AttemptRecord } from '../core/store/store.ts'
+import { reasonWord } from './fail-reason.ts'
 import { type Field, printFields } from './fields.ts'
 import {
   attemptRecords,
@@ -45,7 +46,7 @@ function documentOf(output: Output, job: FailedJob, attempts: readonly AttemptRe
   const facts = {
     ...{ id, job: job.job, queue, priority, unique: uniqueKey },
     ...{ dispatchedAt: output.moment(job.enqueuedAt), failedAt: output.moment(job.failedAt) },
-    ...{ failures, crashes, reason, errorType, error },
+    ...{ failures, crashes, reason: reasonWord(reason), errorType, error },
     attempts: attemptRecords(output, attempts),
   }
   return documentWith(facts, envelope)

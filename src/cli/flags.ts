@@ -95,11 +95,23 @@ function listOf(input: string, what: string, check: (name: string, what: string)
   return [...new Set(names.map((name) => asUsage(() => check(name, what))))]
 }
 
+/** "*" stands for every queue of the store, so nothing can come before or after it, and it has no jobs at once of its own. */
+function refuseStar(names: readonly string[], what: string): void {
+  if (!names.includes('*')) return
+  throw new KhepriError('USAGE', `${what}: "*" means every queue and cannot be combined with names or a limit`, {
+    fix: "say --queue='*' alone, with --concurrency for the jobs at once",
+  })
+}
+
 /** The queues of a worker in their order, or `'all'` for `*`. */
 export const queueListFlag = Flags.custom<readonly string[] | 'all'>({
   char: 'q',
   helpValue: 'NAME,..',
-  parse: async (input, _context, options) => (input === '*' ? 'all' : listOf(input, flagOf(options), checkQueue)),
+  parse: async (input, _context, options) => {
+    if (input === '*') return 'all'
+    refuseStar(input.split(','), flagOf(options))
+    return listOf(input, flagOf(options), checkQueue)
+  },
 })
 
 /** Queues of a worker in their order, each with how many of its jobs run at once: "mail:32,default:4". */
@@ -114,6 +126,7 @@ function poolOf(input: string, what: string): ReadonlyMap<string, number> {
     const [, name = '', size = ''] = /^(.*):([^:]*)$/.exec(part) ?? []
     if (name === '')
       throw new KhepriError('USAGE', `${what} must be a list such as mail:32,default:4, got ${JSON.stringify(input)}`)
+    refuseStar([name], what)
     if (pool.has(name)) throw new KhepriError('USAGE', `${what} names the queue ${JSON.stringify(name)} twice`)
     pool.set(
       asUsage(() => checkQueue(name, what)),
@@ -142,6 +155,13 @@ export const idsArgument = Args.custom<number>({
   description: 'job ids',
   multiple: true,
   parse: async (input) => jobId(input),
+})
+
+/** The same, or the word "all". */
+export const idsOrAllArgument = Args.custom<number | 'all'>({
+  description: 'job ids, or "all"',
+  multiple: true,
+  parse: async (input) => (input === 'all' ? 'all' : jobId(input)),
 })
 
 /** Reads a job id. Throws USAGE. */

@@ -17,6 +17,8 @@ const topics: Readonly<Record<string, Topic>> = {
       ],
       record: (row) => row,
     }),
+  version: (output) =>
+    output.stdout.write('Show the version\n\nUSAGE\n  $ khepri version\n  $ khepri --version [--json]\n'),
   environment: async (output) => {
     const { environmentVariables } = await import('../core/environment.ts')
     await output.list(environmentVariables, {
@@ -32,8 +34,7 @@ const topics: Readonly<Record<string, Topic>> = {
 /** Prints help: on a command, on a topic, or the list of both. Throws USAGE for an unknown word. */
 export async function help(word: string | undefined, output: Output): Promise<void> {
   if (word !== undefined && Object.hasOwn(topics, word)) return void (await topics[word]?.(output))
-  const text =
-    word === undefined || word === 'help' || word === 'version' ? await rootText() : await commandText(word, output)
+  const text = word === undefined || word === 'help' ? await rootText() : await commandText(word, output)
   await (output.mode === 'json' ? output.document({ help: text }) : output.stdout.write(`${text}\n`))
 }
 

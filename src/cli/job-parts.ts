@@ -1,5 +1,6 @@
 import { formatDuration } from '../core/duration.ts'
 import { findFault, members } from '../core/json-text.ts'
+import { packageRoot } from '../core/package.ts'
 import type { AttemptRecord, FailReason } from '../core/store/store.ts'
 import { jsonText, type Output } from './output.ts'
 
@@ -31,13 +32,25 @@ async function printAttempt(
 ): Promise<void> {
   const ms = formatDuration(Math.max(0, endedAt - startedAt))
   await output.print(`\nattempt ${attempt}   ${output.moment(startedAt)}, ${ms}, on ${worker}`, 'bold')
+  const frames = stack === null || output.options.verbose ? stack : withoutOwnFrames(stack)
   // A stack begins with the type and the message, nearly always.
   await output.print(
     indented(
-      stack?.includes(message) ? stack : [`${errorType}: ${message}`, stack].filter((part) => part !== null).join('\n'),
+      frames?.includes(message)
+        ? frames
+        : [`${errorType}: ${message}`, frames].filter((part) => part !== null).join('\n'),
     ),
   )
   if (tail !== null) await output.print(indented(`output:\n${tail.trimEnd()}`))
+}
+
+/** Frames of khepri itself say nothing about the job. */
+function withoutOwnFrames(stack: string): string {
+  const own = [`${packageRoot()}/src/`, `${packageRoot()}/dist/`, '/node_modules/khepri/']
+  return stack
+    .split('\n')
+    .filter((line) => !/^\s+at /.test(line) || !own.some((folder) => line.includes(folder)))
+    .join('\n')
 }
 
 const indented = (text: string): string => text.replaceAll(/^/gm, '  ')

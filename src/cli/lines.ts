@@ -2,6 +2,7 @@ import { formatDuration } from '../core/duration.ts'
 import type { ErrorFacts, Events, JobFacts } from '../core/events.ts'
 import { oneLine } from '../core/text.ts'
 import { elapsed } from './elapsed.ts'
+import { reasonWord } from './fail-reason.ts'
 import { jsonText } from './output.ts'
 import { count } from './words.ts'
 
@@ -67,7 +68,7 @@ const table: { readonly [Name in keyof Events]: Entry<Events[Name]> } = {
     text: ({ running }) =>
       running === 0
         ? null
-        : `abandoning ${count(running, 'job')}: their signals are aborted, what has not ended in 5s is given back`,
+        : `abandoning ${count(running, 'job')}: ${running === 1 ? 'its signal is' : 'their signals are'} aborted, what has not ended in 5s is given back`,
   },
   'worker.stopped': { level: 'info', weight: 'result', stream: 'out', text: summary },
   'store.lost': {
@@ -135,7 +136,7 @@ const table: { readonly [Name in keyof Events]: Entry<Events[Name]> } = {
     weight: 'problem',
     verb: 'FAILED',
     words: ({ error }) => [error.message],
-    fields: ({ reason, error }) => ({ reason, error: error.message }),
+    fields: ({ reason, error }) => ({ reason: reasonWord(reason), error: error.message }),
   },
   'job.released': {
     level: 'info',
@@ -240,6 +241,9 @@ export function isShown(name: keyof Events, log: LogLevel): boolean {
   return weights[table[name].weight] >= threshold[log]
 }
 
+/** Tells whether an event is a problem, whatever the log level. */
+export const isProblem = (name: keyof Events): boolean => weights[table[name].weight] === weights.problem
+
 /** Puts an event into words; null where people need not hear of it. Every text is cleaned: one line, nothing a terminal obeys. */
 export function describe<Name extends keyof Events>(
   name: Name,
@@ -308,7 +312,7 @@ export function jsonLine<Name extends keyof Events>(
   about: { readonly at: number; readonly worker: string; readonly stacks: boolean },
 ): string {
   const { level } = table[name]
-  const { error, ...rest } = event as { readonly error?: ErrorFacts }
+  const { error, ...rest } = spelled(name, event) as { readonly error?: ErrorFacts }
   const line = {
     time: new Date(about.at).toISOString(),
     level,
@@ -318,6 +322,12 @@ export function jsonLine<Name extends keyof Events>(
     worker: about.worker,
   }
   return jsonText(line)
+}
+
+/** Reasons as the other forms say them. */
+function spelled(name: keyof Events, event: object): object {
+  if (name !== 'job.failed') return event
+  return { ...event, reason: reasonWord((event as Events['job.failed']).reason) }
 }
 
 /** The same order of keys for every event about a job, whoever emitted it. */

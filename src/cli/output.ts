@@ -1,6 +1,7 @@
 import type { KhepriError } from '../core/errors.ts'
 import { version } from '../core/package.ts'
 import { oneLine } from '../core/text.ts'
+import { asTyped, type Calling } from './own-words.ts'
 import type { Stdout } from './stdout.ts'
 import { type ColorChoice, type Paint, paintFor, type Style, wantsColor } from './style.ts'
 import { alignedLine, type Column, lookAhead, terminalLayout, widthsOf } from './table.ts'
@@ -14,6 +15,8 @@ export interface OutputOptions {
   readonly quiet: boolean
   readonly verbose: boolean
   readonly timezone: string | undefined
+  /** How the commands that errors and prose recommend are written. */
+  readonly calling: Calling
 }
 
 /** terminal: columns, ages, colour, cut; pipe: columns, ISO times; plain: TABs; json: one document. */
@@ -66,7 +69,7 @@ export class Output {
 
   /** Writes prose on stderr, cleaned; nothing with --quiet. */
   say(text: string, style?: Style): void {
-    if (!this.options.quiet) this.#complain(printable(text), style)
+    if (!this.options.quiet) this.#complain(printable(asTyped(text, this.options.calling)), style)
   }
 
   /** Prints a list as it comes in, however long; the result is how many records there were. */
@@ -94,7 +97,8 @@ export class Output {
 
   /** Reports an error on stderr: text with its fix, or one line of JSON. */
   report(error: KhepriError, exit: number): void {
-    const { code, message, fix } = error
+    const { code, message } = error
+    const fix = error.fix === undefined ? undefined : asTyped(error.fix, this.options.calling)
     if (this.options.json)
       return void this.#stderr.write(`${jsonText({ error: { code, message, fix: fix ?? null, exit } })}\n`)
     const paint = this.#errorPaint

@@ -24,6 +24,20 @@ const mostPerSecond = 50
 const secondMs = 1_000
 const tryWidth = 24
 const msWidth = 6
+/** What every line keeps room for behind the duration. */
+const longestVerb = 'RETRY in 10s'.length
+
+/** Where a line about a job begins. */
+interface Start {
+  readonly time: string
+  readonly columns: string
+}
+
+/** How an attempt, or several that are folded, ended. */
+interface Ending extends Pick<JobShown, 'verb' | 'level' | 'words'> {
+  readonly ms: number
+  readonly label: string
+}
 
 interface Fold {
   readonly first: JobShown
@@ -134,55 +148,43 @@ export class Screen {
   }
 
   #line(shown: JobShown, at: number): string {
-    const { facts, ms, verb, words, level } = shown
-    const dots = `try ${facts.attempt}/${facts.tries} `.padEnd(tryWidth, '.')
-    return this.#assemble(at, String(facts.id), facts, {
-      dots: ms === null ? '' : dots,
-      ms,
-      verb,
-      level,
-      tail: words.join('  '),
-    })
+    const { facts, ms, words } = shown
+    const start = this.#start(at, String(facts.id), facts)
+    if (ms === null) return this.#fitted(start, words.join('  '))
+    return this.#attempt(start, { ...shown, ms, label: `try ${facts.attempt}/${facts.tries} ` })
   }
 
   #foldedLine({ first, count, totalMs }: Fold, at: number): string {
-    const id = `×${count.toLocaleString('en-US')}`
-    return this.#assemble(at, id, first.facts, {
-      dots: 'on average '.padEnd(tryWidth, '.'),
-      ms: totalMs / count,
-      verb: first.verb,
-      level: 'info',
-      tail: '',
-    })
+    const start = this.#start(at, `×${count.toLocaleString('en-US')}`, first.facts)
+    return this.#attempt(start, { ...first, ms: totalMs / count, label: 'on average ', words: [] })
   }
 
-  #assemble(
-    at: number,
-    id: string,
-    facts: JobShown['facts'],
-    end: { dots: string; ms: number | null; verb: string; level: JobShown['level']; tail: string },
-  ): string {
-    const { paint, timeOf, columns } = this.#options
-    const columnsText = [
-      this.#column('id', id),
-      this.#column('job', facts.job),
-      this.#column('queue', facts.queue),
-    ].join('  ')
-    if (end.ms === null) return this.#clipped(at, `${columnsText}  ${end.tail}`)
-    const duration = formatDuration(end.ms).padStart(msWidth)
-    const time = timeOf(at)
-    const left = `${time}  ${columnsText}  ${end.dots} ${duration}  ${end.verb}`
-    const room = columns() - left.length
-    if (room < 0) return cut(left, columns())
-    const tail = end.tail === '' ? '' : cut(`${end.verb === 'RETRY' ? ' ' : '  '}${end.tail}`, room)
-    const [tries, dots] = [end.dots.replace(/\.+$/, ''), /\.*$/.exec(end.dots)?.[0] ?? '']
-    return `${paint('dim', time)}  ${columnsText}  ${tries}${paint('dim', dots)} ${duration}  ${paint(colours[end.level], end.verb)}${tail}`
+  /** Time and columns, which every line about a job begins with. */
+  #start(at: number, id: string, facts: JobShown['facts']): Start {
+    const columns = [this.#column('id', id), this.#column('job', facts.job), this.#column('queue', facts.queue)]
+    return { time: this.#options.timeOf(at), columns: columns.join('  ') }
   }
 
-  #clipped(at: number, rest: string): string {
-    const { paint, timeOf, columns } = this.#options
-    const time = timeOf(at)
-    return `${paint('dim', time)}  ${cut(rest, columns() - time.length - 2)}`
+  /** What became of an attempt. A narrow terminal costs the dots first, then a second line; never the verb or the error. */
+  #attempt(start: Start, { ms, label, verb, level, words }: Ending): string {
+    const { paint, columns } = this.#options
+    const width = columns()
+    const duration = formatDuration(ms).padStart(msWidth)
+    const taken = start.time.length + start.columns.length + duration.length + longestVerb + 7
+    const dots = '.'.repeat(Math.max(0, Math.min(tryWidth, width - taken) - label.length))
+    const left = `${start.time}  ${start.columns}  `
+    const end = `${label}${dots} ${duration}  ${verb}`
+    const painted = `${label}${paint('dim', dots)} ${duration}  ${paint(colours[level], verb)}`
+    const indent = ' '.repeat(start.time.length + 2)
+    const fits = left.length + end.length <= width
+    const head = fits ? `${paint('dim', start.time)}  ${start.columns}  ` : `${this.#fitted(start, '')}\n${indent}`
+    return `${head}${painted}${tailOf(verb, words, { room: width - (fits ? left : indent).length - end.length, width, indent })}`
+  }
+
+  /** A line that is cut where it is too long. */
+  #fitted({ time, columns }: Start, rest: string): string {
+    const text = rest === '' ? columns.trimEnd() : `${columns}  ${rest}`
+    return `${this.#options.paint('dim', time)}  ${cut(text, this.#options.columns() - time.length - 2)}`
   }
 
   /** A column never narrows, so that lines stay aligned with those above them. */
@@ -193,6 +195,22 @@ export class Screen {
 }
 
 const colours = { info: 'green', warn: 'yellow', error: 'red' } as const
+
+/** What follows the verb: on its line as far as it fits whole, the rest indented on a line of its own. */
+function tailOf(
+  verb: string,
+  words: readonly string[],
+  { room, width, indent }: { readonly room: number; readonly width: number; readonly indent: string },
+): string {
+  let tail = ''
+  for (const [index, text] of words.entries()) {
+    const part = `${verb === 'RETRY' && index === 0 ? ' ' : '  '}${text}`
+    if (tail.length + part.length > room)
+      return `${tail}\n${indent}${cut(words.slice(index).join('  '), width - indent.length)}`
+    tail += part
+  }
+  return tail
+}
 
 /** Neighbouring lines of one stream as one text. */
 function* joined(

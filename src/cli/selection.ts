@@ -25,6 +25,21 @@ export interface FilterValues {
   readonly timezone: string | undefined
 }
 
+/** What `idsOrAllArgument` and `--all` say together. Throws USAGE where they contradict each other. */
+export function idsOrAll(
+  given: readonly (JobId | 'all')[],
+  flag: boolean,
+): { readonly ids: readonly JobId[]; readonly all: boolean } {
+  const ids = given.filter((id) => id !== 'all')
+  const all = flag || ids.length < given.length
+  if (all && ids.length > 0) throw new KhepriError('USAGE', 'ids and "all" exclude each other')
+  return { ids, all }
+}
+
+/** The error for a command that would change failed jobs and was told of none. */
+export const nothingSelected = (): KhepriError =>
+  new KhepriError('USAGE', 'nothing selected', { fix: 'name ids or a filter such as --queue, or say --all' })
+
 /** Turns ids and flags into what the store selects by. An empty filter selects every failed job. Throws USAGE. */
 export function failedFilter(
   ids: readonly JobId[],

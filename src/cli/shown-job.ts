@@ -1,5 +1,6 @@
 import type { WholeJob } from '../core/store/admin.ts'
 import type { AttemptRecord } from '../core/store/store.ts'
+import { reasonWord } from './fail-reason.ts'
 import { type Field, printFields } from './fields.ts'
 import { attemptRecords, documentWith, failuresText, payloadOf, printAttempts, timeOf } from './job-parts.ts'
 import type { Output } from './output.ts'
@@ -59,6 +60,10 @@ export function jobRecord(output: Output, job: Omit<WholeJob, 'version' | 'envel
     ...{ id, job: job.job, state, queue, priority, failures, crashes, suspect: isSuspect, unique: uniqueKey },
     ...{ dispatchedAt: moment(job.enqueuedAt), availableAt: moment(job.availableAt), startedAt: moment(job.startedAt) },
     ...{ cancelledAt: moment(job.cancelledAt), endedAt: moment(job.endedAt), worker: holder?.name ?? null },
-    ...{ reason: failure?.reason ?? null, errorType: failure?.errorType ?? null, error: failure?.error ?? null },
+    ...{
+      reason: failure ? reasonWord(failure.reason) : null,
+      errorType: failure?.errorType ?? null,
+      error: failure?.error ?? null,
+    },
   }
 }

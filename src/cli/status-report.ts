@@ -34,7 +34,7 @@ export async function printStatus(output: Output, status: Status, over: readonly
 function fieldsOf({ at, database, schema, workers }: Status): readonly Field[] {
   return [
     ['database', database],
-    ...(schema === null ? [] : [['schema', schemaText(schema)] as const]),
+    ...(schema === null ? [] : [['migrations', schemaText(schema)] as const]),
     ['workers', workersText(livingFirst(workers), at)],
   ]
 }

@@ -101,6 +101,7 @@ export function parsePast(
   { timezone, now }: { readonly timezone: string | undefined; readonly now: number },
 ): number {
   if (/^\d+(\.\d+)?[a-z]+$/i.test(input)) return now - durationOf(input, what)
+  if (!isoPattern.test(input.trim())) throw notPast(input, what)
   return parseZonedTime(input, what, timezone)
 }
 
@@ -108,10 +109,13 @@ function durationOf(input: string, what: string): number {
   try {
     return parseDuration(input, what, defaults.maxDelayMs)
   } catch (error) {
-    throw new KhepriError(
-      'USAGE',
-      `${what} must be a duration such as "2h" or a time such as 2026-11-30T14:00:00Z, got ${JSON.stringify(input)}`,
-      { cause: error },
-    )
+    throw notPast(input, what, error)
   }
 }
+
+const notPast = (input: string, what: string, cause?: unknown): KhepriError =>
+  new KhepriError(
+    'USAGE',
+    `${what} must be a duration such as 2h or a time such as 2026-11-30T14:00:00Z, got ${JSON.stringify(input)}`,
+    { cause },
+  )

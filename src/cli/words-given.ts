@@ -1,4 +1,5 @@
 import type { OutputOptions } from './output.ts'
+import { callingOf } from './own-words.ts'
 
 /** A command line before its command is known. */
 export interface Words {
@@ -44,6 +45,7 @@ export function outputOptionsIn(argv: readonly string[]): OutputOptions {
     verbose: has('--verbose', '-v') || isDebugging(),
     timezone: undefined,
     color,
+    calling: callingOf({}, process.env),
   }
 }
 

@@ -40,8 +40,13 @@ export const workFlags = {
   name: nameFlag({ summary: "this worker's name" }),
   job: namesFlag({ summary: 'run these jobs only' }),
   'except-job': namesFlag({ summary: 'leave these jobs to others' }),
-  log: choiceFlag(logLevels)({ summary: 'which lines are written; all unless given' }),
-  'exit-code': Flags.boolean({ summary: 'exit 1 if a job failed, 3 if --once found none' }),
+  log: choiceFlag(logLevels)({
+    summary:
+      'lines that are written: all; results: not what jobs log; problems: retries, failures and faults only; none',
+  }),
+  'exit-code': Flags.boolean({
+    summary: 'exit 1 if a job failed, 78 if a module cannot be loaded, 3 if --once found none',
+  }),
   migrate: Flags.boolean({ summary: 'apply missing migrations first' }),
 }
 

@@ -3,6 +3,7 @@ import type { Clock } from '../core/clock.ts'
 import type { EventBus, Events } from '../core/events.ts'
 import {
   describe,
+  isProblem,
   isShown,
   journalLine,
   jsonLine,
@@ -73,15 +74,16 @@ export class WorkerLog {
       this.#write(jsonLine(name, about, { at, worker: this.#name, stacks }))
     } else if (!quiet || !name.startsWith('worker.')) {
       const shown = describe(name, event, worker)
-      if (shown !== null) this.#show(shown, at)
+      if (shown !== null) this.#show(shown, at, isProblem(name))
     }
   }
 
-  #show(shown: Shown, at: number): void {
+  /** Prose has no time in a pipe, but a problem is looked up later. */
+  #show(shown: Shown, at: number, isDated: boolean): void {
     const { mode, screen, err } = this.#options
     if (screen !== null) screen.show(shown, at)
     else if (shown.kind === 'sentence' && shown.stream === 'err')
-      err(`${mode === 'journal' ? journalLine(shown) : shown.text}\n`)
+      err(`${mode === 'journal' ? journalLine(shown) : isDated ? pipeLine(shown, at) : shown.text}\n`)
     else this.#write(mode === 'journal' ? journalLine(shown) : pipeLine(shown, at))
   }
 

@@ -1,9 +1,10 @@
+import { existsSync } from 'node:fs'
 import type { Khepri } from '../app.ts'
 import type { ValuesOf } from '../cli/base-command.ts'
 import { KhepriCommand } from '../cli/base-command.ts'
 import { BulkDispatch, enqueueSurely } from '../cli/bulk-dispatch.ts'
 import { Inputs, type Overrides, payloadText } from '../cli/dispatch-inputs.ts'
-import { DispatchReport } from '../cli/dispatch-report.ts'
+import { type DispatchFacts, DispatchReport } from '../cli/dispatch-report.ts'
 import { exits } from '../cli/exit-codes.ts'
 import {
   Args,
@@ -20,7 +21,9 @@ import {
 import { Progress } from '../cli/progress.ts'
 import { Rejects } from '../cli/rejects.ts'
 import { parseZonedTime } from '../cli/time.ts'
+import { type Places, undeclared, workCommand } from '../cli/unserved.ts'
 import { KhepriError } from '../core/errors.ts'
+import type { Registry } from '../core/registry.ts'
 import type { Due } from '../core/store/store.ts'
 import { checkQueue, checkUnique, maxPriority, type Terms } from '../core/terms.ts'
 
@@ -98,9 +101,10 @@ export default class Dispatch extends KhepriCommand {
     if (flags['dry-run']) return report.checked(1, null)
     const [enqueued] = await enqueueSurely((rows) => app.enqueue(rows), [row])
     const { id, duplicate } = enqueued as { id: number; duplicate: boolean }
+    const places: Places = new Map(duplicate ? [] : [[row.queue, row]])
     await report.dispatched(
-      { dispatched: duplicate ? 0 : 1, duplicates: duplicate ? [id] : [], ids: [id], first: row },
-      { rejects: null, isStream: false, areSeveral: false },
+      { dispatched: duplicate ? 0 : 1, duplicates: duplicate ? [id] : [], ids: [id], first: row, places },
+      { rejects: null, isStream: false, areSeveral: false, ...(await advice(app, places)) },
     )
   }
 
@@ -108,6 +112,8 @@ export default class Dispatch extends KhepriCommand {
     app: Khepri,
     { files, flags, overrides, report }: Setting & { readonly files: readonly string[] },
   ): Promise<void> {
+    if (isTyped(files)) this.say('reading from the terminal, Ctrl-D ends')
+    refuseJobNames(files, await app.registry())
     const inputs = new Inputs(files, overrides, { stdin: process.stdin, maxPayloadBytes: app.config.maxPayloadBytes })
     const dispatcher = await app.dispatcher({ allowUnknown: flags['allow-unknown'] })
     const rejects = flags['skip-invalid'] ? new Rejects(flags.rejects ?? null) : null
@@ -118,21 +124,25 @@ export default class Dispatch extends KhepriCommand {
       enqueue,
       chunk: flags.chunk as number,
       rejects,
-      progress: (label) => this.#progress(label),
+      progress: (label) => this.#progress(label, files),
     })
     try {
       if (flags['dry-run']) await report.checked(await bulk.check(), rejects)
-      else
-        await report.dispatched(await bulk.run(), { rejects, isStream: inputs.isStream, areSeveral: inputs.areSeveral })
+      else {
+        const outcome = await bulk.run()
+        const { isStream, areSeveral } = inputs
+        await report.dispatched(outcome, { rejects, isStream, areSeveral, ...(await advice(app, outcome.places)) })
+      }
     } finally {
       rejects?.close()
     }
     if (rejects !== null && rejects.count > 0) this.exitWith(exits.failed)
   }
 
-  #progress(label: string): Progress {
+  #progress(label: string, files: readonly string[]): Progress {
     const { quiet, json } = this.output.options
-    const mode = quiet || json ? 'none' : process.stderr.isTTY === true ? 'bar' : 'lines'
+    // A bar would be drawn over what is being typed.
+    const mode = quiet || json || isTyped(files) ? 'none' : process.stderr.isTTY === true ? 'bar' : 'lines'
     return new Progress({ label, unit: 'line', mode, write: (text) => void process.stderr.write(text) })
   }
 }
@@ -142,6 +152,9 @@ interface Setting {
   readonly overrides: Overrides
   readonly report: DispatchReport
 }
+
+/** Tells whether somebody types the jobs. */
+const isTyped = (files: readonly string[]): boolean => files.includes('-') && process.stdin.isTTY === true
 
 /** Throws USAGE for flags that contradict each other or do nothing. */
 function checkCombination(files: readonly string[], flags: DispatchFlags): void {
@@ -156,6 +169,19 @@ function checkCombination(files: readonly string[], flags: DispatchFlags): void 
   if (files.filter((file) => file === '-').length > 1) throw usage('stdin can be read only once')
   if (flags.rejects !== undefined && !flags['skip-invalid']) throw usage('--rejects needs --skip-invalid')
   if (flags['skip-invalid'] && files.length === 0) throw usage('--skip-invalid needs a FILE')
+}
+
+/** Throws INPUT_MISSING for a job's name where a file is expected. */
+function refuseJobNames(files: readonly string[], registry: Registry): void {
+  const name = files.find((file) => file !== '-' && registry.get(file) !== undefined && !existsSync(file))
+  if (name !== undefined)
+    throw new KhepriError('INPUT_MISSING', `cannot read ${name}: no such file. Did you mean --job ${name}?`)
+}
+
+/** What to do with the queues that were dispatched to. */
+async function advice(app: Khepri, places: Places): Promise<Pick<DispatchFacts, 'warnings' | 'command'>> {
+  const declared = app.config.queues?.map(({ name }) => name) ?? null
+  return { warnings: undeclared(places.keys(), declared), command: await workCommand(app, places) }
 }
 
 function overridesOf(flags: DispatchFlags): Overrides {

@@ -1,4 +1,5 @@
 import { KhepriCommand } from '../cli/base-command.ts'
+import { reasonWord } from '../cli/fail-reason.ts'
 import { printFailedJob } from '../cli/failed-job.ts'
 import { Args, choiceFlag, countFlag, jobId } from '../cli/flags.ts'
 import { firstOf, terminalLimit } from '../cli/limited.ts'
@@ -69,7 +70,7 @@ export default class Failed extends KhepriCommand {
       ],
       record: ({ id, queue, job, failedAt, reason, errorType, error, failures, crashes, uniqueKey }) => ({
         ...{ id, queue, job, failedAt: this.output.moment(failedAt) },
-        ...{ reason, errorType, error, failures, crashes, unique: uniqueKey },
+        ...{ reason: reasonWord(reason), errorType, error, failures, crashes, unique: uniqueKey },
       }),
     }
   }

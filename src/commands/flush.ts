@@ -1,14 +1,17 @@
 import { ask } from '../cli/ask.ts'
 import { KhepriCommand } from '../cli/base-command.ts'
 import { exits } from '../cli/exit-codes.ts'
-import { durationFlag, Flags, idsArgument } from '../cli/flags.ts'
+import { durationFlag, Flags, idsOrAllArgument } from '../cli/flags.ts'
 import {
   failedFilter,
   filterFlags,
   hintFor,
+  idsOrAll,
   inChunks,
+  isSelective,
   jobsText,
   missingError,
+  nothingSelected,
   type Selection,
   select,
 } from '../cli/selection.ts'
@@ -19,18 +22,29 @@ import type { Admin, FailedFilter } from '../core/store/admin.ts'
 export default class Flush extends KhepriCommand {
   static readonly id = 'flush'
   static readonly summary = 'Delete failed jobs'
-  static readonly description = 'Deletes what had failed when it began, with the attempts; asks first at a terminal.'
-  static readonly examples = ['khepri flush', 'khepri flush 4 7', 'khepri flush --older-than=7d --yes']
-  static readonly args = { id: idsArgument({ multiple: true }) }
+  static readonly description =
+    'Deletes what had failed when it began, with the attempts; asks first at a terminal. In a pipe, where nobody can be ' +
+    'asked, all of it goes only with --all or --yes.'
+  static readonly examples = [
+    'khepri flush',
+    'khepri flush 4 7',
+    'khepri flush --all',
+    'khepri flush --older-than=7d --yes',
+  ]
+  static readonly args = { id: idsOrAllArgument({ multiple: true }) }
   static readonly flags = {
     ...filterFlags,
     'older-than': durationFlag({ helpValue: '7d', summary: 'failed longer ago than this' }),
+    all: Flags.boolean({ summary: 'every failed job' }),
     yes: Flags.boolean({ char: 'y', summary: 'do not ask' }),
   }
 
   protected async run(): Promise<void> {
     const { args, flags } = await this.parse(Flush)
-    const filter = olderThan(failedFilter(args.id ?? [], flags), flags['older-than'])
+    const { ids, all } = idsOrAll(args.id ?? [], flags.all)
+    const filter = olderThan(failedFilter(ids, flags), flags['older-than'])
+    // `flush $IDS` in a script whose IDS is empty must not delete everything.
+    if (!this.canAsk && !all && !flags.yes && !isSelective(filter)) throw nothingSelected()
     const admin = await (await this.app()).admin()
     const selection = await select(admin, filter)
     if (

@@ -1,9 +1,10 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { KhepriCommand, workingDirectory } from '../cli/base-command.ts'
 import { type Draft, refuseExisting, writeDraft } from '../cli/drafts.ts'
-import { Flags } from '../cli/flags.ts'
+import { asUsage, Flags } from '../cli/flags.ts'
 import { columns } from '../cli/words.ts'
+import { parseDatabase } from '../core/database-url.ts'
 import { defaults } from '../core/defaults.ts'
 import { KhepriError } from '../core/errors.ts'
 
@@ -22,10 +23,15 @@ export default class Init extends KhepriCommand {
     force: Flags.boolean({ summary: 'write over files that are there' }),
   }
 
+  /** --database goes into the file that is written. */
+  protected override get namesInstallation(): boolean {
+    return false
+  }
+
   protected async run(): Promise<void> {
     const { flags } = await this.parse(Init)
     workingDirectory()
-    const database = flags.database ?? defaults.database
+    const database = databaseFor(flags.database)
     const drafts = flags.js ? javaScript(database) : typeScript(database)
     refuseOtherConfigs(drafts)
     if (!flags.force) refuseExisting(drafts, 'khepri init --force')
@@ -38,33 +44,65 @@ export default class Init extends KhepriCommand {
           drafts.map(({ path, remark }) => [path, remark]),
         ),
       )
+    if (database.isSecret)
+      this.say('The URL holds a password and is not written: set KHEPRI_DATABASE_URL before the next commands')
+    if (!flags.js && isCommonJs())
+      this.say('package.json says commonjs: before an application imports these jobs, run npm pkg set type=module')
     this.say(`Next:  ${next}`)
   }
 }
 
-function typeScript(database: string): readonly Draft[] {
+function typeScript(database: Database): readonly Draft[] {
   return [
     configDraft('khepri.config.ts', database),
     { path: join('jobs', 'send-welcome.ts'), text: jobText('<{ userId: number }>'), remark: 'a sample job' },
   ]
 }
 
-function javaScript(database: string): readonly Draft[] {
+function javaScript(database: Database): readonly Draft[] {
   return [
     configDraft('khepri.config.mjs', database),
     { path: join('jobs', 'send-welcome.mjs'), text: jobText(''), remark: 'a sample job' },
   ]
 }
 
-function configDraft(path: string, database: string): Draft {
+/** The database as it stands in the configuration. */
+interface Database {
+  /** Code. */
+  readonly text: string
+  readonly remark: string
+  /** A password was in it, which must not lie in a file that is committed. */
+  readonly isSecret: boolean
+}
+
+/** Throws USAGE for what no command could use. */
+function databaseFor(given: string | undefined): Database {
+  if (given === undefined) return { text: quoted(defaults.database), remark: defaults.database, isSecret: false }
+  const { kind, label } = asUsage(() => parseDatabase(given, '--database', process.cwd()))
+  const isSecret = kind === 'postgres' && hasPassword(new URL(given))
+  const text = isSecret ? 'process.env.KHEPRI_DATABASE_URL' : quoted(given)
+  return { text, remark: kind === 'sqlite' ? label : kind, isSecret }
+}
+
+const hasPassword = ({ password, searchParams }: URL): boolean => password !== '' || searchParams.has('password')
+
+function isCommonJs(): boolean {
+  try {
+    return (JSON.parse(readFileSync('package.json', 'utf8')) as { readonly type?: unknown }).type === 'commonjs'
+  } catch {
+    return false
+  }
+}
+
+function configDraft(path: string, database: Database): Draft {
   const text = `import { defineConfig } from 'khepri'
 
 export default defineConfig({
-  database: ${quoted(database)}, // or postgres://user@host/database
+  database: ${database.text}, // or postgres://user@host/database
   jobs: './jobs', // a file is a job of the file's name
 })
 `
-  return { path, text, remark: database.startsWith('sqlite:') ? database : 'postgres' }
+  return { path, text, remark: database.remark }
 }
 
 const quoted = (text: string): string => (/['\\\n]/.test(text) ? JSON.stringify(text) : `'${text}'`)
@@ -83,5 +121,7 @@ function refuseOtherConfigs(drafts: readonly Draft[]): void {
   const ours = new Set(drafts.map(({ path }) => path))
   const other = readdirSync('.').find((name) => /^khepri\.config\.(?:[cm]?[jt]s|json)$/.test(name) && !ours.has(name))
   if (other !== undefined)
-    throw new KhepriError('FILE_EXISTS', `${other} is there already`, { fix: `remove ${other} first` })
+    throw new KhepriError('FILE_EXISTS', `${other} is there already`, {
+      fix: `remove ${other} first: of two configurations nobody knows which one counts, so --force does not help`,
+    })
 }

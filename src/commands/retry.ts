@@ -1,14 +1,16 @@
 import { KhepriCommand } from '../cli/base-command.ts'
 import { exits } from '../cli/exit-codes.ts'
-import { Args, durationFlag, Flags, jobId } from '../cli/flags.ts'
+import { durationFlag, Flags, idsOrAllArgument } from '../cli/flags.ts'
 import {
   failedFilter,
   filterFlags,
   hintFor,
+  idsOrAll,
   inChunks,
   isSelective,
   jobsText,
   missingError,
+  nothingSelected,
   type Selection,
   select,
 } from '../cli/selection.ts'
@@ -28,11 +30,7 @@ export default class Retry extends KhepriCommand {
     'khepri retry --queue=mail --since=2h --delay=10m',
   ]
   static readonly args = {
-    id: Args.custom<number | 'all'>({
-      description: 'job ids, or "all"',
-      multiple: true,
-      parse: async (input) => (input === 'all' ? 'all' : jobId(input)),
-    })({ multiple: true }),
+    id: idsOrAllArgument({ multiple: true }),
   }
   static readonly flags = {
     ...filterFlags,
@@ -43,13 +41,9 @@ export default class Retry extends KhepriCommand {
 
   protected async run(): Promise<void> {
     const { args, flags } = await this.parse(Retry)
-    const given = args.id ?? []
-    const ids = given.filter((id) => id !== 'all')
-    const all = flags.all || ids.length < given.length
+    const { ids, all } = idsOrAll(args.id ?? [], flags.all)
     const filter = failedFilter(ids, flags)
-    if (all && ids.length > 0) throw new KhepriError('USAGE', 'ids and "all" exclude each other')
-    if (!all && !isSelective(filter))
-      throw new KhepriError('USAGE', 'nothing selected', { fix: 'name ids or a filter such as --queue, or say --all' })
+    if (!all && !isSelective(filter)) throw nothingSelected()
     const admin = await (await this.app()).admin()
     const selection = await select(admin, filter)
     if (flags['dry-run']) return this.#preview(selection)

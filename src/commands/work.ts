@@ -1,7 +1,9 @@
+import type { Khepri } from '../app.ts'
 import { attend } from '../cli/attend.ts'
 import { KhepriCommand } from '../cli/base-command.ts'
 import { exits } from '../cli/exit-codes.ts'
 import type { LogLevel } from '../cli/lines.ts'
+import { undeclared, unregistered } from '../cli/unserved.ts'
 import { count } from '../cli/words.ts'
 import { type WorkFlags, withEnvironment, workFlags, workOptions } from '../cli/work-flags.ts'
 import type { WorkerReport } from '../core/events.ts'
@@ -31,6 +33,9 @@ export default class Work extends KhepriCommand {
     const app = await this.app()
     const flags = await withEnvironment(parsed.flags, app.config.work)
     if (flags.migrate) await this.#migrate()
+    for (const warning of await strangers(app, flags)) this.warn(warning)
+    const broken = new Set<string>()
+    app.events.on('module.broken', ({ job }) => broken.add(job))
     const { report, status } = await attend({
       app,
       output: this.output,
@@ -38,7 +43,7 @@ export default class Work extends KhepriCommand {
       log: (flags.log ?? 'all') as LogLevel,
       report: (error, exit) => this.report(error, exit),
     })
-    this.exitWith(status ?? statusOf(report, flags))
+    this.exitWith(status ?? statusOf(report, flags, broken.size > 0))
   }
 
   async #migrate(): Promise<void> {
@@ -47,9 +52,27 @@ export default class Work extends KhepriCommand {
   }
 }
 
+/** Names on the command line that nobody knows: a worker that waits for them would wait for ever. */
+async function strangers(
+  app: Khepri,
+  { queue, pool, job, 'except-job': except }: WorkFlags,
+): Promise<readonly string[]> {
+  const queues = pool?.keys() ?? (queue === 'all' ? [] : (queue ?? []))
+  const names = [...(job ?? []), ...(except ?? [])]
+  return [
+    ...undeclared(queues, app.config.queues?.map(({ name }) => name) ?? null),
+    ...(names.length === 0 ? [] : unregistered(names, (await app.registry()).names())),
+  ]
+}
+
 /** What the outcome of the jobs means for the exit code, where that was asked for. */
-function statusOf({ done, retried, failed, released, lost }: WorkerReport, flags: WorkFlags): number {
+function statusOf(
+  { done, retried, failed, released, lost }: WorkerReport,
+  flags: WorkFlags,
+  hasBrokenModules: boolean,
+): number {
   if (!flags['exit-code']) return exits.ok
   if (failed > 0) return exits.failed
+  if (hasBrokenModules) return exits.config
   return flags.once && done + retried + released + lost === 0 ? exits.notFound : exits.ok
 }

@@ -2,7 +2,6 @@ import { type Backoff, parseBackoff } from './backoff.ts'
 import { defaults } from './defaults.ts'
 import { parseDuration } from './duration.ts'
 import { KhepriError } from './errors.ts'
-import { didYouMean } from './suggest.ts'
 import {
   checkMaxCrashes,
   checkQueue,
@@ -13,6 +12,7 @@ import {
   parseTimeout,
 } from './terms.ts'
 import { shown } from './text.ts'
+import { refuseStrangers } from './unknown-keys.ts'
 
 /** A queue that the config declares; the order of declaration is the order of draining. */
 export interface DeclaredQueue {
@@ -170,12 +170,7 @@ export const configKeys: readonly string[] = [
 
 /** Throws CONFIG_INVALID, with a suggestion, at the first key that is not known. what: the thing that has the keys, "" for the config. */
 export function refuseUnknownKeys(input: object, known: readonly string[], what: string): void {
-  const stranger = Object.keys(input).find((key) => !known.includes(key))
-  if (stranger === undefined) return
-  const key = what === '' ? shown(stranger) : `${shown(stranger)} in ${what}`
-  throw new KhepriError('CONFIG_INVALID', `unknown key ${key}${didYouMean(stranger, known)}`, {
-    fix: `known are ${known.join(', ')}`,
-  })
+  refuseStrangers(input, known, { what, code: 'CONFIG_INVALID' })
 }
 
 /** Reads `queues`; the order in which they stand is kept. */

@@ -40,7 +40,8 @@ type JobsInput =
 
 /** A configuration as users write it. Every key is optional; durations carry a unit, a bare number is seconds. */
 export interface ConfigInput {
-  readonly database?: string
+  /** undefined is allowed for the sake of `process.env`, and refused when it is read. */
+  readonly database?: string | undefined
   readonly table?: string
   readonly failedTable?: string
   readonly schema?: string | undefined
@@ -124,11 +125,13 @@ export async function loadConfig({ cwd, flags, env }: ConfigSources): Promise<Co
 export function resolveConfig(input: ConfigInput, place: ConfigPlace): Config {
   const given: Readonly<Record<string, unknown>> = readTopLevel(input, place)
   const resolved = resolveSettings(given, place)
+  const database = resolveDatabase(given, place)
+  if (database.kind !== 'postgres') refuseSchema(given, place)
   return Object.freeze({
     ...resolved,
     file: place.file,
     root: place.root,
-    database: resolveDatabase(given, place),
+    database,
     names: inConfig(place, () => tableNames(resolved.table, resolved.failedTable)),
     queues: given.queues === undefined ? null : inConfig(place, () => parseQueues(given.queues)),
     jobs: inConfig(place, () => parseJobs(given.jobs, place)),
@@ -162,7 +165,21 @@ function resolveDatabase(given: Readonly<Record<string, unknown>>, place: Config
   }
   const variable = readVariable(env, 'KHEPRI_DATABASE_URL')
   if (variable !== undefined) return parseDatabase(variable, 'KHEPRI_DATABASE_URL', root)
+  // A variable that was forgotten must not put jobs into a file that nobody looks at.
+  if ('database' in given && given.database === undefined)
+    throw new KhepriError('CONFIG_INVALID', 'database is given and is undefined', {
+      fix: `set the variable that it comes from, or leave database out for ${defaults.database}`,
+    })
   return inConfig(place, () => parseDatabase(given.database ?? defaults.database, 'database', root))
+}
+
+/** A configuration that names both would look as if its installations were apart. Another database may stand above it. */
+function refuseSchema({ schema }: Readonly<Record<string, unknown>>, { file, flags, env }: ConfigPlace): void {
+  const isOwnDatabase = flags.database === undefined && readVariable(env, 'KHEPRI_DATABASE_URL') === undefined
+  if (schema === undefined || !isOwnDatabase) return
+  throw new KhepriError('CONFIG_INVALID', 'schema is for Postgres only, and the database is none', {
+    fix: `use table and failedTable to keep installations apart${file === null ? '' : ` in ${file}`}`,
+  })
 }
 
 const inConfig = <T>({ file }: ConfigPlace, read: () => T): T =>

@@ -53,6 +53,12 @@ function postgres(text: string, what: string): DatabaseLocation {
       `${what} is not a URL that can be read`,
       'write postgres://user:password@host:5432/database, and special characters in the password as % codes (encodeURIComponent)',
     )
+  // The server would take it for a setting of its own and answer with a riddle.
+  if (url.searchParams.has('schema'))
+    throw invalid(
+      `${what}: "schema" is no parameter of a Postgres URL`,
+      'remove it, and use the setting schema, or KHEPRI_SCHEMA',
+    )
   return { kind: 'postgres', url: text, label: labelOf(url) }
 }
 

@@ -1,5 +1,6 @@
 import { type Settings, settings } from './config-keys.ts'
 import { KhepriError } from './errors.ts'
+import { didYouMean } from './suggest.ts'
 
 /** The variables of a process, as `process.env` has them. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -51,6 +52,23 @@ export const environmentVariables: readonly EnvironmentVariable[] = [
     what: `work --${flag}: ${meaning}`,
   })),
 ]
+
+const knownVariables: readonly string[] = environmentVariables.map(({ name }) => name)
+
+/**
+ * One sentence about variables that look like khepri's and are read by nobody; null where there are none.
+ *
+ * KHEPRI_JOB_… is what a worker tells an executable, so those are never strange.
+ */
+export function unknownVariables(env: Environment): string | null {
+  const strangers = Object.keys(env).filter(
+    (name) => name.startsWith('KHEPRI_') && !name.startsWith('KHEPRI_JOB_') && !knownVariables.includes(name),
+  )
+  const [first] = strangers
+  if (first === undefined) return null
+  const verb = strangers.length === 1 ? 'is' : 'are'
+  return `${strangers.join(', ')} ${verb} not read by khepri${didYouMean(first, knownVariables)}`
+}
 
 /** One variable's text; undefined where it is not set. Throws CONFIG_INVALID where it is set to nothing. */
 export function readVariable(env: Environment, name: string): string | undefined {

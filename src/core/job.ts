@@ -1,5 +1,7 @@
 import type { BackoffInput } from './backoff.ts'
 import type { DurationInput } from './duration.ts'
+import { termKeys } from './terms.ts'
+import { refuseStrangers } from './unknown-keys.ts'
 
 /** What a payload is: whatever JSON holds. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
@@ -78,8 +80,15 @@ export interface JobDefinition<Payload = unknown> extends JobOptions<Payload> {
   readonly [jobBrand]: true
 }
 
-/** Declares a job: its terms, its payload's schema, and its handler. The default export of a job module. */
+const definitionKeys: readonly string[] = [...termKeys, 'schema', 'handle', 'failed']
+
+/**
+ * Declares a job: its terms, its payload's schema, and its handler. The default export of a job module.
+ *
+ * Throws CONFIG_INVALID at a key that it does not know: a misspelled `tries` would otherwise never be noticed.
+ */
 export function defineJob<Payload = unknown>(options: JobOptions<Payload>): JobDefinition<Payload> {
+  refuseStrangers(options, definitionKeys, { what: 'defineJob', code: 'CONFIG_INVALID' })
   return Object.freeze({ ...options, [jobBrand]: true as const })
 }
 

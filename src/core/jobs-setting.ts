@@ -29,9 +29,16 @@ function parseEntry(value: unknown, what: string, root: string): JobsEntry {
     kind: 'map',
     entries: Object.entries(value).map(([name, entry]) => [
       checkName(name, `the name ${shown(name)} in ${what}`),
-      entry,
+      wrapped(entry, `${what}.${name}`),
     ]),
   }
+}
+
+/** An object with a handler looks like a job and is none; said at once, where the program stands that wrote it. */
+function wrapped(entry: unknown, what: string): unknown {
+  if (isRecord(entry) && 'handle' in entry && !(jobBrand in entry))
+    throw invalid(`${what} has a handle and is no job yet`, 'wrap it in defineJob(…)')
+  return entry
 }
 
 const folder = (path: string, root: string): JobsEntry => ({ kind: 'folder', path: resolve(root, path), shown: path })

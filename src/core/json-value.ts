@@ -2,8 +2,9 @@ import { defaults } from './defaults.ts'
 import { KhepriError } from './errors.ts'
 
 /**
- * Writes a value as JSON text, refusing whatever would not come back the same: undefined, functions, symbols, BigInt,
- * NaN and infinities, dates, maps, sets and other class instances, holes, cycles, more than 1,000 levels.
+ * Writes a value as JSON text, refusing whatever would not come back the same: functions, symbols, BigInt, NaN and
+ * infinities, dates, maps, sets and other class instances, holes, cycles, more than 1,000 levels. Members of objects that
+ * are undefined are left out, as JSON.stringify does; in arrays undefined is refused, where JSON would make null of it.
  *
  * Throws PAYLOAD_REFUSED naming the path of the first such value: "payload.user.since is a Date".
  */
@@ -23,7 +24,10 @@ function check(value: unknown, path: string, ancestors: readonly object[]): void
   // Not forEach: it passes over the holes, which JSON would turn into null.
   if (Array.isArray(value))
     for (let index = 0; index < value.length; index++) check(value[index], `${path}[${index}]`, inside)
-  else if (isPlain(value)) for (const [key, each] of Object.entries(value)) check(each, `${path}.${key}`, inside)
+  else if (isPlain(value))
+    for (const [key, each] of Object.entries(value)) {
+      if (each !== undefined) check(each, `${path}.${key}`, inside)
+    }
   else throw refused(path, describe(value))
 }
 

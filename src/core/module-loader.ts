@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
+// Not by name: an old Node, which has none, must get as far as the sentence that says so.
+import nodeModule, { type LoadHookSync, type ResolveHookSync } from 'node:module'
 import { dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -90,7 +91,7 @@ let areHooksInstalled = false
 function installHooks(): void {
   if (areHooksInstalled) return
   areHooksInstalled = true
-  registerHooks({ resolve, load })
+  nodeModule.registerHooks({ resolve, load })
 }
 
 const isOfPackage = (url: string | undefined): boolean => url?.includes('/node_modules/') ?? false

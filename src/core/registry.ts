@@ -156,8 +156,8 @@ class Registration implements RegisteredJob {
   }
 }
 
-const passedOver = /^[._]|\.d\.m?ts$|\.test\./
-const moduleName = /^(.+)\.(?:m?ts|m?js)$/
+const passedOver = /^[._]|\.d\.[cm]?ts$|\.test\./
+const moduleName = /^(.+)\.[cm]?[jt]s$/
 const executableName = /^(.+?)(?:\.[^.]*)?$/
 const executeBits = 0o111
 

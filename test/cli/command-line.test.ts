@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { commandTable } from '../../src/cli/command-table.ts'
@@ -148,7 +149,7 @@ describe('wrong usage', () => {
 
 describe('errors of the surroundings', () => {
   it('a database that is not there is 78 with the command to run, and no file is made', async () => {
-    using project = new KhepriProject()
+    using project = new KhepriProject({ 'khepri.config.json': '{}' })
     expect(await project.khepri(['failed'])).toMatchObject({
       code: 78,
       stdout: '',
@@ -282,6 +283,13 @@ describe.skipIf(noTerminal !== null)('a terminal', () => {
   })
 })
 
+it('help version is about the version and not the list of commands', async () => {
+  using project = new KhepriProject()
+  const { code, stdout } = await project.khepri(['help', 'version'])
+  expect({ code, first: stdout.split('\n', 1)[0] }).toEqual({ code: 0, first: 'Show the version' })
+  expect(stdout).not.toContain('COMMANDS')
+})
+
 describe('the bin file', () => {
   const guarded = (node: string): string =>
     `Object.defineProperty(process.versions, 'node', { value: '${node}' }); process.argv = [process.execPath, 'khepri', 'work']; require(${JSON.stringify(bin)})`
@@ -292,6 +300,15 @@ describe('the bin file', () => {
     expect(stderr).toBe(
       `error: khepri needs Node.js 22.18 or newer, and this is ${node} (${process.execPath})\n  fix: install Node.js 24, or put a newer one first on the PATH\n`,
     )
+  })
+
+  it('the library on an old Node does not end in a SyntaxError', () => {
+    const index = JSON.stringify(pathToFileURL(join(dirname(bin), '..', 'dist', 'index.js')).href)
+    const code = `Object.defineProperty(process.versions, 'node', { value: '20.20.2' })
+      delete require('node:module').registerHooks
+      import(${index}).catch(({ code, message }) => console.log(code, message))`
+    const { stdout } = spawnSync(process.execPath, ['-e', code], { encoding: 'utf8' })
+    expect(stdout).toMatch(/^CONFIG_INVALID khepri needs Node\.js 22\.18 or newer, and this is 20\.20\.2 /)
   })
 
   it('in a clone that is not built says how to build it, exit 78', () => {

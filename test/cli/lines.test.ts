@@ -24,6 +24,17 @@ describe('a line in a pipe', () => {
     )
   })
 
+  it('does not say "refused" of a job whose handler said that it will never succeed', () => {
+    const event = { ...facts, ms: 5, reason: 'refused', error: missing } as const
+    expect(inPipe('job.failed', event)).toContain(' reason=nonretryable ')
+    expect(JSON.parse(jsonLine('job.failed', event, { at, worker: 'w', stacks: false })).reason).toBe('nonretryable')
+  })
+
+  it('does not speak of the signals of 1 job', () => {
+    expect(inPipe('worker.aborting', { worker: 'w', running: 1 })).toContain('abandoning 1 job: its signal is aborted')
+    expect(inPipe('worker.aborting', { worker: 'w', running: 2 })).toContain('2 jobs: their signals are aborted')
+  })
+
   it('names the reason beside the error of a job that failed for good', () => {
     expect(inPipe('job.failed', { ...facts, ms: 5, reason: 'tries', error: missing })).toContain(
       ' FAILED 1042 send-welcome queue=default try=1/3 ms=5 reason=tries error="ENOENT',

@@ -10,6 +10,7 @@ const plainOptions: OutputOptions = {
   color: 'auto',
   quiet: false,
   verbose: false,
+  calling: { program: 'khepri', flags: '' },
   timezone: undefined,
 }
 

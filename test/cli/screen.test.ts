@@ -59,12 +59,36 @@ it('a column grows with a longer name and never narrows again', () => {
   expect(short?.indexOf('default')).toBe(long?.indexOf('default'))
 })
 
-it('a line is cut to the 100 columns of the terminal and its loss marked', () => {
+it('an error that does not fit stands on a line of its own, cut to the 100 columns and its loss marked', () => {
   const { screen, show, text } = onPaper({ columns: 100 })
   show('job.failed', { ...facts, ms: 1, reason: 'tries', error: { ...missing, message: 'x'.repeat(300) } })
   screen.close()
-  expect(text()).toHaveLength(101)
-  expect(text()).toMatch(/x…\n$/)
+  const [line, error] = text().split('\n')
+  expect(line).toMatch(/FAILED$/)
+  expect(error).toBe(`          ${'x'.repeat(89)}…`)
+})
+
+it('80 columns do not cost a RETRY its verb, its delay, its error or its colour', () => {
+  const { screen, show, text } = onPaper({ columns: 80, color: true })
+  show('job.retry', { ...facts, queue: 'critical', ms: 1_210, delayMs: 10_000, error: missing })
+  screen.close()
+  expect(text()).toContain('\u001b[33mRETRY\u001b[39m in 10s')
+  const lines = stripVTControlCharacters(text()).trimEnd().split('\n')
+  expect(lines).toEqual([
+    '14:02:11  1042     send-welcome  critical  try 1/3 ........  1.21s  RETRY in 10s',
+    "          ENOENT: no such file 'in/7.png'",
+  ])
+})
+
+it('50 columns do not cost a FAILED its verb or its error', () => {
+  const { screen, show, text } = onPaper({ columns: 50 })
+  show('job.failed', { ...facts, job: 'a-job-with-a-long-name', ms: 83, reason: 'tries', error: missing })
+  screen.close()
+  expect(text().trimEnd().split('\n')).toEqual([
+    '14:02:11  1042     a-job-with-a-long-name  default',
+    '          try 1/3    83ms  FAILED',
+    "          ENOENT: no such file 'in/7.png'",
+  ])
 })
 
 it('60 DONE lines of one job in a second become 50 and one that counts the other 10', async () => {

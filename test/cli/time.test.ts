@@ -81,6 +81,10 @@ describe('reading a moment in the past', () => {
     expect(parsePast('2026-11-30T12:00Z', '--since', setting)).toBe(noon)
   })
 
+  it('the refusal of a word does not hide that a duration would do', () => {
+    expect(() => parsePast('yesterday', '--since', setting)).toThrow(/--since must be a duration such as 2h or a time/)
+  })
+
   it.each(['-2h', '5parsecs', 'yesterday'])('refuses %j as wrong usage', (text) => {
     expect(() => parsePast(text, '--since', setting)).toThrow(
       expect.objectContaining({ code: 'USAGE', message: expect.stringContaining(text) }),

@@ -312,7 +312,7 @@ describe('without a home folder', () => {
   ])('khepri works: %s', async (_, shell) => {
     using project = new TempProject(note)
     expect(await run(project, ['migrate'], { shell })).toMatchObject({ code: 0, stderr: '' })
-    expect(await run(project, ['flush'], { shell })).toMatchObject({
+    expect(await run(project, ['flush', '--all'], { shell })).toMatchObject({
       code: 0,
       stdout: '',
       stderr: 'Nothing to delete\n',

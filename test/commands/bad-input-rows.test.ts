@@ -108,7 +108,7 @@ onBothStores('rows that were written with SQL', (store) => {
     for (const { id } of strangest) expect(await installation.must('failed', String(id))).not.toContain('\u001b')
     expect(await installation.must('retry', '--all')).toBe(`Retried ${rows.length} jobs\n`)
     await installation.must(...work)
-    expect(await installation.must('flush')).toBe(`Deleted ${rows.length} jobs\n`)
+    expect(await installation.must('flush', '--all')).toBe(`Deleted ${rows.length} jobs\n`)
   })
 
   it('with an envelope of a newer version are left to newer workers, while others run', async () => {

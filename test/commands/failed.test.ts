@@ -20,6 +20,19 @@ async function failures(): Promise<KhepriProject> {
 
 const idsIn = (stdout: string): readonly number[] => (JSON.parse(stdout) as { id: number }[]).map(({ id }) => id)
 
+describe('khepri failed ID', () => {
+  it('shows the frames of the job and not those of khepri, unless asked with --verbose', async () => {
+    const thrower = `export default () => { inner() }\nfunction inner() { throw new Error('it broke') }`
+    using project = await migratedProject({ 'jobs/thrower.mjs': thrower })
+    await project.khepri(['dispatch', '--job=thrower'])
+    await project.khepri(['work', '--stop-when-empty'])
+    const { stdout } = await project.khepri(['failed', '1'])
+    expect(stdout).toMatch(/Error: it broke\n +at inner \(.*thrower\.mjs:2/)
+    expect(stdout).not.toContain('/dist/')
+    expect((await project.khepri(['failed', '1', '--verbose'])).stdout).toContain('/dist/')
+  })
+})
+
 describe('khepri failed', () => {
   it('lists them newest first, aligned, with ISO times in a pipe', async () => {
     using project = await failures()

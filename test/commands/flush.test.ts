@@ -23,15 +23,31 @@ async function failedIds(project: KhepriProject): Promise<readonly number[]> {
 }
 
 describe('khepri flush', () => {
-  it('in a pipe deletes all without asking', async () => {
+  it('in a pipe without ids, filter, --all or --yes does not delete everything', async () => {
     using project = await failures()
     expect(await project.khepri(['flush'])).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: 'error: nothing selected\n  fix: name ids or a filter such as --queue, or say --all\n',
+    })
+    expect(await failedIds(project)).toEqual([1, 2, 3])
+  })
+
+  it('of ids and "all" at once is refused', async () => {
+    using project = await failures()
+    expect((await project.khepri(['flush', '2', 'all'])).code).toBe(2)
+    expect(await failedIds(project)).toEqual([1, 2, 3])
+  })
+
+  it.each(['all', '--all', '--yes'])('%s in a pipe deletes all without asking', async (word) => {
+    using project = await failures()
+    expect(await project.khepri(['flush', word])).toMatchObject({
       code: 0,
       stdout: 'Deleted 3 jobs: 1 (boom on old), 2 (boom on new), 3 (boom on new)\n',
       stderr: '',
     })
     expect(await failedIds(project)).toEqual([])
-    expect(await project.khepri(['flush'])).toMatchObject({ code: 0, stdout: '', stderr: 'Nothing to delete\n' })
+    expect(await project.khepri(['flush', word])).toMatchObject({ code: 0, stdout: '', stderr: 'Nothing to delete\n' })
   })
 
   it.each([
@@ -91,6 +107,16 @@ describe('khepri flush', () => {
       const { stdout } = await atTerminal(['flush', '--yes'], { cwd: project.path })
       expect(stdout).not.toContain('[y/N]')
       expect(await failedIds(project)).toEqual([])
+    })
+
+    it('Ctrl-C at the question does not pass for a good end', async () => {
+      using project = await failures()
+      const shell = `mkfifo answer && exec 3<>answer && ${terminalShell(80)} <&3`
+      await using asking = project.start(['flush', '--queue=new'], { shell })
+      await asking.until(/\[y\/N\]/)
+      writeFileSync(join(project.path, 'answer'), '\u0003')
+      expect((await asking.ended).code).toBe(130)
+      expect(await failedIds(project)).toEqual([1, 2, 3])
     })
 
     it('deletes only what had failed when it asked', async () => {

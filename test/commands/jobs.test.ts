@@ -10,6 +10,25 @@ const good = {
 }
 
 describe('khepri jobs', () => {
+  it('does not pass over CommonJS modules of the folder', async () => {
+    using project = new KhepriProject({
+      'jobs/a.cjs': 'module.exports = () => {}',
+      'jobs/b.cts': 'module.exports = (): void => {}',
+    })
+    const { code, stdout } = await project.khepri(['jobs'])
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/a\.cjs\n.*b\.cts\n$/) })
+  })
+
+  it("a module that cannot be read is not told twice, in Node's words and in ours", async () => {
+    using project = new KhepriProject({
+      'package.json': '{"type":"commonjs"}',
+      'jobs/bad.js': "import fs from 'node:fs'\nexport default () => { fs",
+    })
+    const { code, stderr } = await project.khepri(['jobs'])
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^error: cannot import \.\/jobs\/bad\.js:\d+: [^\n]+\n {2}fix: [^\n]+\n$/)
+  })
+
   it('lists every registered job with its terms and its source', async () => {
     using project = new KhepriProject(good)
     expect(await project.khepri(['jobs'])).toMatchObject({

@@ -29,7 +29,7 @@ onBothStores('khepri status', (store) => {
       new RegExp(
         [
           `^database:   ${database}`,
-          'schema:     0003_marks',
+          'migrations: 0003_marks',
           'workers:    none',
           '',
           'Queue    Ready  Running  Scheduled  Failed  Oldest wait +Paused',
@@ -83,7 +83,7 @@ describe('khepri status', () => {
     expect(await project.khepri(['status'])).toEqual({
       code: 0,
       signal: null,
-      stdout: 'database:   sqlite:./khepri.db\nschema:     0003_marks\nworkers:    none\n',
+      stdout: 'database:   sqlite:./khepri.db\nmigrations: 0003_marks\nworkers:    none\n',
       stderr: '',
     })
     expect(JSON.parse((await project.khepri(['status', '--json'])).stdout)).toEqual({
@@ -99,7 +99,7 @@ describe('khepri status', () => {
     using project = await migratedProject()
     await project.khepri(['dispatch', '--job=note', '--allow-unknown', '--delay=1h'])
     expect((await project.khepri(['status', '--plain'])).stdout).toBe(
-      'database\tsqlite:./khepri.db\nschema\t0003_marks\nworkers\tnone\nqueue\tdefault\t0\t0\t1\t0\t-\t-\n',
+      'database\tsqlite:./khepri.db\nmigrations\t0003_marks\nworkers\tnone\nqueue\tdefault\t0\t0\t1\t0\t-\t-\n',
     )
   })
 
@@ -131,7 +131,7 @@ describe('khepri status', () => {
   })
 
   it('without tables is 78, and makes no file', async () => {
-    using project = new TempProject({ 'package.json': '{}' })
+    using project = new TempProject({ 'khepri.config.json': '{}' })
     expectRefusal(await khepri(['status'], { cwd: project.path }), {
       code: 78,
       says: 'the schema of sqlite:./khepri.db is missing\n  fix: khepri migrate\n',

@@ -37,10 +37,9 @@ it.skipIf(!hasScript)(
       /^khepri \S+ {2}worker \S+ {2}queues high,default {2}concurrency 4 {2}sqlite:\.\/khepri\.db {4}Ctrl-C stops gently$/,
     )
     expect(shown.find((line) => line.includes('RETRY'))).toMatch(
-      new RegExp(
-        `^${time} {2}3 {8}resize-image {2}high {5}try 1/5 \\.{16} +\\d+ms {2}RETRY in 10s {2}in/7\\.png: no such fi…$`,
-      ),
+      new RegExp(`^${time} {2}3 {8}resize-image {2}high {5}try 1/5 \\.{16} +\\d+ms {2}RETRY in 10s$`),
     )
+    expect(shown).toContain('          in/7.png: no such file')
     expect(shown).toContain('half a line')
     expect(
       shown.filter((line) =>

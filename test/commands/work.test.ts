@@ -41,7 +41,7 @@ const lines = (...patterns: readonly string[]): RegExp =>
 
 describe('khepri work', () => {
   it('without a schema says so, names the fix and exits 78', async () => {
-    using made = new KhepriProject(jobs)
+    using made = new KhepriProject({ ...jobs, 'khepri.config.json': '{}' })
     const { code, stdout, stderr } = await made.khepri(['work'])
     expect(stderr).toBe('error: the schema of sqlite:./khepri.db is missing\n  fix: khepri migrate\n')
     expect(stdout).toBe('')
@@ -108,7 +108,7 @@ describe('khepri work', () => {
   it('migrates first with --migrate, and says so on stderr', async () => {
     using made = new KhepriProject(jobs)
     const { code, stderr } = await made.khepri(['work', '--migrate', '--stop-when-empty'])
-    expect(stderr).toBe('applied 3 migrations\n')
+    expect(stderr).toBe('applied 4 migrations\n')
     expect(code).toBe(0)
   })
 
@@ -164,7 +164,7 @@ describe('exit codes', () => {
     ['--concurency=4', 'unknown flag --concurency. Did you mean --concurrency?'],
     ['--nope', 'unknown flag --nope'],
   ])('work %s is wrong usage and exits 2', async (flag, message) => {
-    using made = new KhepriProject(jobs)
+    using made = new KhepriProject({ ...jobs, 'khepri.config.json': '{}' })
     const { code, stdout, stderr } = await made.khepri(['work', flag])
     expect(stderr).toContain(`error: ${message}`)
     expect(stdout).toBe('')
@@ -237,7 +237,7 @@ describe('--json', () => {
   })
 
   it('tells an error that ends the worker as one line of JSON on stderr', async () => {
-    using made = new KhepriProject(jobs)
+    using made = new KhepriProject({ ...jobs, 'khepri.config.json': '{}' })
     const { code, stdout, stderr } = await made.khepri(['work', '--json'])
     expect(JSON.parse(stderr)).toEqual({
       error: {
@@ -317,6 +317,7 @@ describe('signals', () => {
     worker.kill('SIGTERM')
     const { code, stderr } = await worker.ended
     expect(stderr).toContain('error: 1 job did not end in time and was given back\n')
+    expect(stderr).toContain('fix: another worker runs it at once; a longer --drain-timeout lets it end here\n')
     expect(code).toBe(75)
   })
 

@@ -24,6 +24,12 @@ test.each([
   expect(parse(url)).toEqual({ kind: 'postgres', url, label })
 })
 
+test('the parameter "schema", which the server does not know, is not passed on', () => {
+  expect(() => parse('postgres://app@db1/app?schema=foo')).toThrow(
+    expect.objectContaining({ code: 'CONFIG_INVALID', fix: expect.stringContaining('the setting schema') }),
+  )
+})
+
 test('memory: is the memory store', () => {
   expect(parse('memory:')).toEqual({ kind: 'memory', label: 'memory:' })
 })

@@ -20,7 +20,7 @@ const ring: Record<string, unknown> = {}
 ring.self = { again: ring }
 
 it.each<[string, unknown, string]>([
-  ['undefined', { a: undefined }, 'payload.a is undefined'],
+  ['undefined in an array', { list: [1, undefined] }, 'payload.list[1] is undefined'],
   ['undefined at the top', undefined, 'payload is undefined'],
   ['a function', { run: () => 1 }, 'payload.run is a function'],
   ['a symbol', [Symbol('s')], 'payload[0] is a symbol'],
@@ -40,6 +40,10 @@ it.each<[string, unknown, string]>([
   ['a cycle', ring, 'payload.self.again is a reference to something that contains it'],
 ])('%s is refused with its path', (_, value, message) => {
   expect(() => jsonTextOf(value)).toThrow(refusal(message))
+})
+
+it('members of objects that are undefined are left out, as JSON.stringify does', () => {
+  expect(jsonTextOf({ a: undefined, b: { c: undefined, d: 1 } })).toBe('{"b":{"d":1}}')
 })
 
 it('the refusal says how to get on', () => {

@@ -25,6 +25,7 @@ describe('a folder', () => {
       '.y.ts',
       'z.d.ts',
       'z.d.mts',
+      'z.d.cts',
       'a.test.ts',
       'a.test.mjs',
       'r.json',
@@ -37,7 +38,7 @@ describe('a folder', () => {
     )
     mkdirSync(join(project.path, 'jobs/f.ts'))
     const registry = await open(project.path)
-    expect(registry.names()).toEqual(['a', 'b', 'c', 'd', 'send.welcome'])
+    expect(registry.names()).toEqual(['a', 'b', 'c', 'd', 'r', 'send.welcome'])
     expect(registry.get('a')?.source).toBe('./jobs/a.ts')
   })
 

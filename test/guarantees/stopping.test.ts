@@ -59,8 +59,10 @@ onBothStores('SIGTERM', (store) => {
     await worker.until(/waiting for 1 job/, 'stderr')
     await wait(laterMs)
     worker.kill('SIGTERM')
-    const { code, stdout } = await worker.ended
+    const { code, stdout, stderr } = await worker.ended
     expect(stdout).toMatch(new RegExp(`RELEASED ${held} hold queue=default try=1/1 ms=\\d+ why=interrupted`))
+    // Nobody has set --drain-timeout, so it is not to blame.
+    expect(stderr).toMatch(/ {2}fix: another worker runs it at once\n$/)
     expect(code).toBe(143)
     await expectFreeAtNoCost(installation, held)
     await leave(worker, installation)
@@ -71,7 +73,9 @@ onBothStores('SIGTERM', (store) => {
     worker.kill('SIGTERM')
     const { code, stdout, stderr } = await worker.ended
     expect(stdout).toMatch(new RegExp(`RELEASED ${held} hold `))
-    expect(stderr).toMatch(/error: 1 job did not end in time and was given back\n {2}fix: /)
+    expect(stderr).toMatch(
+      /error: 1 job did not end in time and was given back\n {2}fix: another worker runs it at once; a longer --drain-timeout /,
+    )
     expect(code).toBe(75)
     await expectFreeAtNoCost(installation, held)
     await leave(worker, installation)

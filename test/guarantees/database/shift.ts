@@ -147,8 +147,8 @@ export class Shift implements AsyncDisposable {
   }
 
   #judgeLines({ name, outages }: Fault, told: readonly string[]): void {
-    const strange = told.filter((line) => !/^store (lost: .+|back after .+)$/.test(line))
-    const lost = told.filter((line) => line.startsWith('store lost')).length
+    const strange = told.filter((line) => !/^\S+Z store (lost: .+|back after .+)$/.test(line))
+    const lost = told.filter((line) => line.includes('Z store lost')).length
     if (strange.length > 0) this.#wrong.push(`in ${name} a worker said: ${strange.slice(0, 3).join(' | ')}`)
     if (lost > outages)
       this.#wrong.push(`in ${name} a worker told ${lost} times of ${outages} outages: ${told.join(' | ')}`)

@@ -60,7 +60,7 @@ export function outcomeUnknown(error: unknown, label: string): unknown {
 
 interface Kind {
   readonly match: RegExp
-  readonly code: 'STORE_FULL' | 'STORE_DENIED' | 'STORE_UNREACHABLE' | 'STORE_FAILED'
+  readonly code: 'CONFIG_INVALID' | 'STORE_FULL' | 'STORE_DENIED' | 'STORE_UNREACHABLE' | 'STORE_FAILED'
   readonly says: string
   readonly fix: string
 }
@@ -69,7 +69,7 @@ const unexpected: Kind = {
   match: /^/,
   code: 'STORE_FAILED',
   says: 'refused a statement',
-  fix: 'khepri doctor checks the database',
+  fix: 'check the file with sqlite3 and pragma integrity_check',
 }
 
 const kinds: readonly Kind[] = [
@@ -105,7 +105,7 @@ const kinds: readonly Kind[] = [
   },
   {
     match: /^SQLITE_NOTADB/,
-    code: 'STORE_FAILED',
+    code: 'CONFIG_INVALID',
     says: 'is not an SQLite database',
     fix: 'check the path; khepri never overwrites a file',
   },

@@ -64,7 +64,10 @@ export class Enqueuer {
     try {
       const enqueued = await this.#store.enqueue(calls.flatMap(({ jobs }) => jobs))
       let from = 0
-      for (const { jobs, resolve } of calls) resolve(enqueued.slice(from, (from += jobs.length)))
+      for (const { jobs, resolve } of calls) {
+        resolve(enqueued.slice(from, from + jobs.length))
+        from += jobs.length
+      }
     } catch (error) {
       if (calls.length > 1 && isRefusal(error)) await this.#sendAlone(calls)
       else for (const { reject } of calls) reject(error)

@@ -140,7 +140,7 @@ describe('dispatch FILE refuses, and writes nothing for,', () => {
     [
       'the job name constructor',
       '"job":"constructor"',
-      'unknown job "constructor"\n  fix: khepri jobs lists the known ones; ',
+      'unknown job "constructor"\nnothing was dispatched\n  fix: khepri jobs lists the known ones; ',
     ],
     ['the job name ../../evil', '"job":"../../evil"', 'unknown job "../../evil"\n'],
   ])('%s, on the second line', async (what, members, says) => {

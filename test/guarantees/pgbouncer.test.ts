@@ -71,7 +71,7 @@ describe.skipIf(skipReason !== null)('PgBouncer in transaction mode with two ses
     ])
     expect(await pooled.must(['retry', '1'])).toMatch(/^Retried 1 job: 1 /)
     expect(await pooled.must(['work', '--once'])).toMatch(/FAILED 1 boom/)
-    await pooled.must(['flush'])
+    await pooled.must(['flush', '--all'])
     expect(JSON.parse(await pooled.must(['failed', '--json']))).toEqual([])
   })
 

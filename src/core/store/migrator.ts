@@ -78,7 +78,8 @@ export function expectedTables(migrations: readonly Migration[], applied: readon
     .flatMap((migration) => statementsOf(migration).flatMap((statement) => createdTable.exec(statement)?.[1] ?? []))
 }
 
-const createdTable = /^CREATE TABLE (?:"[^"]*"\.)?["`]([^"`]+)["`]/
+/** A schema's name may have quotes in it; a table's has not. */
+const createdTable = /^CREATE TABLE (?:"(?:[^"]|"")*"\.)?["`]([^"`]+)["`]/
 
 /**
  * Compares this khepri's migrations with what the database says was applied.

@@ -17,7 +17,7 @@ export async function feedRows(seed: number, count: number): Promise<readonly st
   writeRows(project, { seed, count })
   const worked = await project.khepri(['work', '--queue=*', '--stop-when-empty', '--concurrency=20'])
   const left = project.count()
-  const commands = [['failed'], ['failed', '--json'], ['failed', '--by=error'], ['retry', '--all'], ['flush']]
+  const commands = [['failed'], ['failed', '--json'], ['failed', '--by=error'], ['retry', '--all'], ['flush', '--all']]
   const ended: [string, Ended][] = [['work', worked]]
   for (const argv of commands) ended.push([argv.join(' '), await project.khepri(argv)])
   const wrong = ended.flatMap(([name, each]) => [

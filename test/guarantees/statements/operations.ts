@@ -170,7 +170,7 @@ const operators: readonly Operation[] = [
     name: 'flush',
     state: 'three failed',
     kind: 'command',
-    act: (site, plan) => site.run(['flush'], plan),
+    act: (site, plan) => site.run(['flush', '--all'], plan),
     check: ({ fate, lines, failed }) => [
       ...partsOf(fate, 3 - failed.length, 3),
       ...(lines.length > 0 ? ['a flushed job ran'] : []),

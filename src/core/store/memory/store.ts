@@ -276,7 +276,8 @@ class MemoryStore implements Store {
       const pays = wasThere && job.startedAt !== null
       if (pays && death.verdict === 'alone') job.crashes += 1
       if (pays && death.verdict === 'company') job.suspect = true
-      if (wasThere && !pays) job.survivor = true
+      // A suspect runs alone, and so is not held in advance either.
+      job.survivor = !job.suspect && (job.survivor || (wasThere && !pays))
       job.fence += 1
       free(job)
     }

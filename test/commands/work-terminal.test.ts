@@ -43,7 +43,7 @@ it.skipIf(!hasScript)(
     expect(shown).toContain('half a line')
     expect(
       shown.filter((line) =>
-        new RegExp(`^${time} {2}[12] {8}wait {10}default {2}X\\d+s {2}DONE$`).test(line),
+        new RegExp(`^${time} {2}[12] {8}wait {10}default {2}try 1/1 \\.{16} +3\\.\\d+s {2}DONE$`).test(line),
       ),
     ).toHaveLength(2)
     expect(shown).toContain('stopping: waiting for 2 jobs (Ctrl-C again to abandon them)')

@@ -224,7 +224,7 @@ const recovery: Operation = {
 }
 
 /** Crashes, suspicion and holder of: one alone with its worker, two with one worker, one whose worker was draining. */
-const judged = '1 0 free, 0 1 free, 0 0 free, 0 0 free'
+const judged = '1 0 free, 0 1 free, 0 2 free, 0 0 free'
 
 /** Everything that is tried. */
 export const operations: readonly Operation[] = [...dispatches, ...works, ...operators, migrate, recovery]

@@ -24,7 +24,7 @@ export interface StartOptions {
 }
 
 /** Patience with a process that is to stop by itself. */
-const stopMs = 10_000
+const stopMs = 3_000
 
 /** Of the kernel's counts of time. */
 const tickMs = 10
@@ -33,6 +33,7 @@ const running = new Set<ChildProcess>()
 process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 
 /** A process of a contestant, seen from the benchmark. */
 export class AgentProcess {

@@ -10,8 +10,8 @@ export interface Timed {
 
 /** Jobs of one bulk call. */
 const bulk = 1_000
-/** Where there is no bulk call, so many adds are under way at once to fill a table. */
-const callers = 50
+/** Where there is no bulk call, so many adds are under way at once to fill a table: fewer than connections. */
+const callers = 8
 
 /** What an agent does for the one that started it, over one open client. */
 export const calls = {

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { buildAgents } from './build.ts'
 import { Contest } from './contest.ts'
 import { type Contestant, contestants, excuse } from './contestants.ts'
@@ -71,13 +72,28 @@ async function take({ measure, contestant, venue }: Entry, scale: Scale, round: 
   }
   try {
     await using contest = await Contest.open(contestant, venue)
-    const figures = await measure.run(contest, scale)
+    const figures = await within(scale.deadlineMs, measure.run(contest, scale))
     tell(JSON.stringify(figures, (_, value) => (typeof value === 'number' ? Number(value.toPrecision(4)) : value)))
     return { ...about, figures, error: null }
   } catch (error) {
     const { message } = error as Error
     tell(`failed: ${message}`)
     return { ...about, figures: null, error: message }
+  }
+}
+
+/** Rejects where it takes too long; what it began ends with its processes. */
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  const patience = new AbortController()
+  const late = wait(ms, undefined, { signal: patience.signal }).then(() => {
+    throw new Error(`not done within ${ms / 1_000} s`)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    patience.abort()
+    late.catch(() => {})
+    work.catch(() => {})
   }
 }
 

@@ -6,6 +6,8 @@ export interface Scale {
   readonly form: 'quick' | 'usual' | 'full'
   /** Of an ordinary drain. */
   readonly jobs: number
+  /** A contestant that takes longer for one measure has failed it. */
+  readonly deadlineMs: number
   /** Adds at most. */
   readonly adds: number
   readonly bulkJobs: number
@@ -25,10 +27,11 @@ export interface Scale {
 export const scales: Readonly<Record<Scale['form'], Scale>> = {
   quick: {
     form: 'quick',
+    deadlineMs: 15_000,
     jobs: 10_000,
     adds: 2_000,
     bulkJobs: 10_000,
-    boxMs: 2_000,
+    boxMs: 1_500,
     pickUps: 30,
     idleMs: 3_000,
     coldStarts: 1,
@@ -38,6 +41,7 @@ export const scales: Readonly<Record<Scale['form'], Scale>> = {
   },
   usual: {
     form: 'usual',
+    deadlineMs: 60_000,
     jobs: 20_000,
     adds: 5_000,
     bulkJobs: 50_000,
@@ -51,6 +55,7 @@ export const scales: Readonly<Record<Scale['form'], Scale>> = {
   },
   full: {
     form: 'full',
+    deadlineMs: 1_800_000,
     jobs: 20_000,
     adds: 20_000,
     bulkJobs: 200_000,

@@ -27,24 +27,33 @@ type Sql = ReturnType<typeof postgres>
 
 const open = (url: string, max: number): Sql => postgres(url, { max, onnotice: () => {} })
 
+interface Waiting {
+  readonly job: NewJob
+  readonly ended: PromiseWithResolvers<void>
+}
+
 /** What is asked for while a statement is under way goes into the next one. */
 function coalesced(write: (jobs: readonly NewJob[]) => Promise<unknown>): (job: NewJob) => Promise<void> {
-  let waiting: NewJob[] = []
-  let underWay: Promise<unknown> | null = null
-  let next: Promise<unknown> | null = null
-  const send = (): Promise<unknown> => {
-    const jobs = waiting
-    waiting = []
-    next = null
-    underWay = write(jobs).finally(() => {
-      underWay = null
-    })
-    return underWay
+  const waiting: Waiting[] = []
+  let isWriting = false
+  const writeAll = async (): Promise<void> => {
+    isWriting = true
+    while (waiting.length > 0) {
+      const batch = waiting.splice(0)
+      try {
+        await write(batch.map(({ job }) => job))
+        for (const { ended } of batch) ended.resolve()
+      } catch (error) {
+        for (const { ended } of batch) ended.reject(error)
+      }
+    }
+    isWriting = false
   }
-  return async (job) => {
-    waiting.push(job)
-    next ??= underWay ? underWay.then(send) : send()
-    await next
+  return (job) => {
+    const ended = Promise.withResolvers<void>()
+    waiting.push({ job, ended })
+    if (!isWriting) void writeAll()
+    return ended.promise
   }
 }
 

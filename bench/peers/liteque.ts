@@ -1,8 +1,30 @@
+import type Database from 'better-sqlite3'
 import { buildDBClient, Runner, SqliteQueue } from 'liteque'
 import type { Client, Payload, Peer, Place } from '../peer.ts'
 
+/**
+ * liteque hands the driver's `transaction` a function that answers a promise, which better-sqlite3 refuses from
+ * version 12 on. Older ones committed as soon as they had the promise; so does this.
+ */
+function allowPromises(db: object): void {
+  const { client } = (db as { readonly session: { readonly client: Database.Database } }).session
+  const transaction = (run: (...parameters: unknown[]) => unknown) => {
+    const started = (...parameters: unknown[]): unknown => {
+      client.exec('begin')
+      try {
+        return run(...parameters)
+      } finally {
+        client.exec('commit')
+      }
+    }
+    return Object.assign(started, { deferred: started, immediate: started, exclusive: started })
+  }
+  Object.assign(client, { transaction })
+}
+
 function open(place: Place): SqliteQueue<Payload> {
   const db = buildDBClient(place.database, { runMigrations: true, walEnabled: true })
+  allowPromises(db)
   return new SqliteQueue<Payload>('bench', db, { defaultJobArgs: { numRetries: 0 }, keepFailedJobs: true })
 }
 

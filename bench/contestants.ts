@@ -41,6 +41,7 @@ const limit = {
 } as const
 const khepri = { ...usual, role: 'khepri' } as const
 const noBulk = { bulk: 'it has no bulk call' } as const
+const deadlock = 'its enqueue holds one connection of its pool of ten and waits for another: fifty at once never end'
 const onlyAdds = 'its setting matters for adds only'
 const noRetries = { 'drain-failing': 'it does not try again' } as const
 
@@ -81,7 +82,14 @@ export const contestants: readonly Contestant[] = [
   { ...usual, name: 'pg-boss', store: 'postgres', adapter: 'pg-boss', inQuick: false },
   { ...usual, name: 'pg-boss tuned', store: 'postgres', adapter: 'pg-boss-tuned' },
   { ...usual, name: 'BullMQ on Postgres', store: 'postgres', adapter: 'bullmq-postgres', mostJobs: 3_000 },
-  { ...usual, name: 'platformatic', store: 'postgres', adapter: 'platformatic', mostJobs: 800, without: noBulk },
+  {
+    ...usual,
+    name: 'platformatic',
+    store: 'postgres',
+    adapter: 'platformatic',
+    mostJobs: 800,
+    without: { ...noBulk, 'add-50': deadlock },
+  },
   { ...limit, name: 'limit', store: 'postgres', adapter: 'limit-postgres' },
   { ...usual, name: 'BullMQ on Redis', store: 'redis', adapter: 'bullmq-redis', durableAdds: false },
 ]

@@ -1,15 +1,17 @@
 import { Queue, Worker } from 'bullmq'
+import { Redis } from 'ioredis'
 import type { Client, Payload, Peer } from '../peer.ts'
 
 const name = 'bench'
-const connectionOf = (database: string) => ({ url: database, maxRetriesPerRequest: null })
+const connect = (database: string): Redis => new Redis(database, { maxRetriesPerRequest: null })
 
 /** BullMQ on Redis, fifty slots: for reference, since nothing of it is on a disk. */
 export const peer: Peer = {
   async prepare() {},
 
   async open({ database }): Promise<Client> {
-    const queue = new Queue(name, { connection: connectionOf(database) })
+    const connection = connect(database)
+    const queue = new Queue(name, { connection })
     return {
       addOne: async ({ payload, tries, delayMs }) => {
         await queue.add(name, payload, { attempts: tries, delay: delayMs, removeOnComplete: true })
@@ -27,17 +29,26 @@ export const peer: Peer = {
         const counts = await queue.getJobCounts('waiting', 'active', 'delayed', 'prioritized')
         return Object.values(counts).reduce((sum, count) => sum + count, 0)
       },
-      close: () => queue.close(),
+      async close() {
+        await queue.close()
+        connection.disconnect()
+      },
     }
   },
 
   async drain({ database }, concurrency, handle) {
+    const connection = connect(database)
     const worker = new Worker<Payload>(name, async ({ data, attemptsMade }) => handle(data, attemptsMade + 1), {
-      connection: connectionOf(database),
+      connection,
       concurrency: concurrency ?? 50,
     })
     worker.on('error', () => {})
     await worker.waitUntilReady()
-    return { stop: () => worker.close() }
+    return {
+      async stop() {
+        await worker.close()
+        connection.disconnect()
+      },
+    }
   },
 }

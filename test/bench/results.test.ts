@@ -4,7 +4,12 @@ import { linesOf, type Outcome } from '../../bench/results.ts'
 const subject = { measure: 'add-one', title: 'add', figure: { name: 'rate', unit: 'jobs/s', better: 'more' } } as const
 const latency = { measure: 'pick-up', title: 'pick-up', figure: { name: 'p50', unit: 'ms', better: 'less' } } as const
 
-function outcome(contestant: string, round: number, figures: Outcome['figures'], parts: Partial<Outcome> = {}): Outcome {
+function outcome(
+  contestant: string,
+  round: number,
+  figures: Outcome['figures'],
+  parts: Partial<Outcome> = {},
+): Outcome {
   const role = contestant === 'khepri' || contestant === 'limit' ? contestant : 'peer'
   const isRival = role === 'peer'
   return { round, measure: 'any', store: 'sqlite', contestant, role, isRival, figures, error: null, ...parts }

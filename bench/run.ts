@@ -106,6 +106,11 @@ function summed(outcomes: readonly Outcome[]): readonly Line[] {
   })
 }
 
+/** JSON has no infinity. */
+function speakable(_: string, value: unknown): unknown {
+  return value === Number.POSITIVE_INFINITY ? 'never' : value
+}
+
 async function openVenues({ stores }: Options): Promise<readonly Venue[]> {
   const venues: Venue[] = []
   for (const store of stores) {
@@ -143,7 +148,7 @@ async function bench(options: Options): Promise<void> {
   const outcomes: Outcome[] = []
   const write = (): readonly Line[] => {
     const lines = summed(outcomes)
-    writeFileSync(options.output, `${JSON.stringify({ ...facts(options, venues), lines, outcomes }, null, 2)}\n`)
+    writeFileSync(options.output, `${JSON.stringify({ ...facts(options, venues), lines, outcomes }, speakable, 2)}\n`)
     return lines
   }
   try {

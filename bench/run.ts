@@ -49,11 +49,14 @@ function programme({ scale, only, contestants: names }: Options, venues: readonl
   )
 }
 
+/** A longer form's measure can be asked for by its whole name, but what needs a million rows only in the full form. */
 function isWanted({ name, from, stores }: Measure, venue: Venue, { form }: Scale, only: readonly string[]): boolean {
+  if (!stores.includes(venue.store)) return false
   const order = ['quick', 'usual', 'full']
-  const isNamed = only.some((each) => name === each || name.startsWith(`${each}-`))
   const isOfForm = order.indexOf(from) <= order.indexOf(form)
-  return stores.includes(venue.store) && (only.length > 0 ? isNamed : isOfForm)
+  if (only.length === 0) return isOfForm
+  if (only.includes(name)) return isOfForm || from !== 'full'
+  return isOfForm && only.some((each) => name.startsWith(`${each}-`))
 }
 
 function canDo(contestant: Contestant, { name, onlyFast }: Measure, { form }: Scale): boolean {

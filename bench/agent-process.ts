@@ -91,7 +91,8 @@ export class AgentProcess {
     await this.#ready
     const id = ++this.#asked
     const answered = new Promise<Answer>((resolve) => this.#answers.set(id, resolve))
-    if (this.child.connected) this.child.send({ id, call, parameters } satisfies Request)
+    if (this.child.connected)
+      this.child.send({ id, call, parameters } satisfies Request, (error) => error && this.#gone())
     else this.#gone()
     const { error, value } = await answered
     if (error !== undefined) throw new Error(`${call}: ${error}`)

@@ -55,6 +55,7 @@ export const kill: Measure = {
     await crew.go()
     await crew.until(1, 15_000)
     await wait(killAfterMs)
+    if (trace.isWhole(count)) throw new Error('all was done before the kill')
     crew.members[0]?.child.kill('SIGKILL')
     const killedAt = now()
     const isWhole = await crew.wait(() => trace.isWhole(count), recoveryMs)

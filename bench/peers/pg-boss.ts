@@ -58,7 +58,7 @@ export function pgBoss(tuning: Tuning): Peer {
         ...tuning.work,
         includeMetadata: true,
         perJobResults: true,
-        ...(concurrency && { batchSize: concurrency }),
+        ...(concurrency && { batchSize: concurrency, localConcurrency: 1 }),
       } as const
       await boss.work<Payload, unknown, typeof options>('bench', options, (jobs) =>
         Promise.all(

@@ -223,7 +223,7 @@ const recovery: Operation = {
   ],
 }
 
-/** Crashes, suspicion and holder of: one alone with its worker, two with one worker, one whose worker was draining. */
+/** Crashes, suspicion (2: held unstarted) and holder of: one alone with its worker, two with one, one whose worker was draining. */
 const judged = '1 0 free, 0 1 free, 0 2 free, 0 0 free'
 
 /** Everything that is tried. */

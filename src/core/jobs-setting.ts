@@ -36,9 +36,17 @@ function parseEntry(value: unknown, what: string, root: string): JobsEntry {
 
 /** An object with a handler looks like a job and is none; said at once, where the program stands that wrote it. */
 function wrapped(entry: unknown, what: string): unknown {
-  if (isRecord(entry) && 'handle' in entry && !(jobBrand in entry))
-    throw invalid(`${what} has a handle and is no job yet`, 'wrap it in defineJob(…)')
+  if (hasBareHandle(entry)) throw invalid(`${what} has a handle and is no job yet`, 'wrap it in defineJob(…)')
   return entry
+}
+
+/** What throws when it is looked at is named by the registry, which has to look closer. */
+function hasBareHandle(entry: unknown): boolean {
+  try {
+    return isRecord(entry) && 'handle' in entry && !(jobBrand in entry)
+  } catch {
+    return false
+  }
 }
 
 const folder = (path: string, root: string): JobsEntry => ({ kind: 'folder', path: resolve(root, path), shown: path })

@@ -50,13 +50,27 @@ function watchLoading(source: string): { readonly ended: Promise<never>; readonl
   const onIdle = (): void => giveUp('nothing is left that could end it')
   const slow = setTimeout(() => tellSlowLoad(source), defaults.slowLoadMs).unref()
   const limit = setTimeout(() => giveUp(`not within ${formatDuration(defaults.loadMs)}`), defaults.loadMs).unref()
-  process.on('beforeExit', onIdle)
+  const forget = beforeExit(onIdle)
   const stop = (): void => {
     clearTimeout(slow)
     clearTimeout(limit)
-    process.off('beforeExit', onIdle)
+    forget()
   }
   return { ended, stop }
+}
+
+const idleActs = new Set<() => void>()
+const actWhenIdle = (): void => {
+  for (const act of [...idleActs]) act()
+}
+
+/** Acts when nothing is left to happen; the result ends it. One listener for all: a hundred modules may load at once. */
+function beforeExit(act: () => void): () => void {
+  if (idleActs.size === 0) process.on('beforeExit', actWhenIdle)
+  idleActs.add(act)
+  return () => {
+    if (idleActs.delete(act) && idleActs.size === 0) process.off('beforeExit', actWhenIdle)
+  }
 }
 
 async function stalled(error: NeverLoaded, path: string, source: string): Promise<KhepriError> {

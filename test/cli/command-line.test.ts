@@ -173,9 +173,12 @@ describe('errors of the surroundings', () => {
     expect(await project.khepri(['failed', '--config', 'nope.ts'])).toMatchObject({ code: 78, stdout: '' })
   })
 
-  it('a module that stops the event loop for ever does not end in success', async () => {
+  it('a module whose code never ends is named, and does not end in success', async () => {
     using project = new KhepriProject({ 'jobs/never.mjs': 'await new Promise(() => {}); export default () => {}' })
-    expect(await project.khepri(['jobs'])).toMatchObject({ code: 70 })
+    expect(await project.khepri(['jobs'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^error: cannot import \.\/jobs\/never\.mjs: its top-level await does not end/),
+    })
   })
 
   it('a stack is shown only with --verbose or DEBUG', async () => {
@@ -237,15 +240,15 @@ describe('stdout', () => {
     })
   })
 
-  it('is not the place for an error that a module left in a timer: one sentence on stderr, 70', async () => {
+  it('is not the place for an error that a module left in a timer: it is named on stderr, and jobs exits 1', async () => {
     using project = new KhepriProject({
       'jobs/late.mjs':
         'setTimeout(() => { throw new Error("too late") }); export default () => {}; await new Promise((done) => setTimeout(done, 20))',
     })
     const { code, stdout, stderr } = await project.khepri(['jobs', '--plain'])
-    expect({ code, stdout }).toEqual({ code: 70, stdout: 'late\tdefault\t1\t-\t./jobs/late.mjs\n' })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: 'late\tdefault\t1\t-\t./jobs/late.mjs\n' })
     expect(stderr).toBe(
-      'error: internal error: Error: too late\n  fix: please report it, with the output of the same command and --verbose\n',
+      'warning: ./jobs/late.mjs: nobody caught an error: too late\n  fix: await what the file starts, and catch what its timers throw\n',
     )
   })
 

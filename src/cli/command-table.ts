@@ -27,6 +27,7 @@ export const commandTable: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['workers', () => import('../commands/workers.ts')],
   ['restart', () => import('../commands/restart.ts')],
   ['jobs', () => import('../commands/jobs.ts')],
+  ['doctor', () => import('../commands/doctor.ts')],
 ])
 
 /** Loads a command's class. */

@@ -14,6 +14,7 @@ import type { Output } from './output.ts'
 import { strayError } from './report.ts'
 import { Screen } from './screen.ts'
 import { WorkerSignals } from './signals.ts'
+import type { Supervised } from './supervised.ts'
 import { count } from './words.ts'
 import { isJournal, type LineMode, WorkerLog } from './worker-log.ts'
 
@@ -49,8 +50,10 @@ export async function attend(attended: AttendOptions): Promise<Attended> {
     })
     const stopWatching = isStartedByNpm(process.env) ? watchNpm(systemClock, () => handle.drain('parent')) : () => {}
     output.stdout.onFault(() => handle.drain('output'))
+    const supervisor = await supervisorOf(handle, attended)
     try {
       const done = await handle.finished
+      await supervisor?.close()
       lines.close()
       const status = output.stdout.fault === null ? signals.exitStatus : exits.io
       const { drainTimeoutMs } = handle.options
@@ -64,6 +67,15 @@ export async function attend(attended: AttendOptions): Promise<Attended> {
   } finally {
     lines.close()
   }
+}
+
+/** systemd, where it has started this process and wants to hear of it; jobs do not inherit its socket. */
+async function supervisorOf(handle: WorkHandle, { app, output }: AttendOptions): Promise<Supervised | null> {
+  if (process.env['NOTIFY_SOCKET'] === undefined) return null
+  const { Supervised, notifySetting, systemdNotify } = await import('./supervised.ts')
+  const setting = notifySetting(process.env, process.pid)
+  const send = systemdNotify(setting, (text) => output.say(text))
+  return new Supervised({ handle, events: app.events, clock: systemClock, send, watchdogMs: setting.watchdogMs })
 }
 
 /** The jobs that a worker gave up. */

@@ -29,6 +29,7 @@ export const commandTable: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['jobs', () => import('../commands/jobs.ts')],
   ['doctor', () => import('../commands/doctor.ts')],
   ['systemd', () => import('../commands/systemd.ts')],
+  ['completion', () => import('../commands/completion.ts')],
 ])
 
 /** Loads a command's class. */

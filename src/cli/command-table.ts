@@ -28,6 +28,7 @@ export const commandTable: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['restart', () => import('../commands/restart.ts')],
   ['jobs', () => import('../commands/jobs.ts')],
   ['doctor', () => import('../commands/doctor.ts')],
+  ['health', () => import('../commands/health.ts')],
   ['systemd', () => import('../commands/systemd.ts')],
   ['completion', () => import('../commands/completion.ts')],
 ])

@@ -11,8 +11,8 @@ import { workFlags } from '../cli/work-flags.ts'
 import { KhepriError } from '../core/errors.ts'
 import { packageRoot } from '../core/package.ts'
 
-/** Flags of `work` with which it ends by itself: a timer starts it again. */
-const bounds = ['once', 'stop-when-empty', 'max-jobs', 'max-time'] as const
+/** Flags of `work` with which it ends when the work is done; with a limit such as --max-jobs it is to start anew. */
+const bounds = ['once', 'stop-when-empty'] as const
 
 /** `khepri systemd`: prints units for the worker of this installation. */
 export default class Systemd extends KhepriCommand {

@@ -35,7 +35,7 @@ export const commandTable: ReadonlyMap<string, Load> = new Map<string, Load>([
 ])
 
 /** Other names of commands; help lists a command by its own. */
-const aliases: ReadonlyMap<string, string> = new Map([['top', 'watch']])
+export const aliases: ReadonlyMap<string, string> = new Map([['top', 'watch']])
 
 /** Loads a command's class. */
 export async function loadCommand(name: string): Promise<CommandClass | null> {

@@ -37,7 +37,7 @@ export async function printReport(output: Output, findings: readonly Finding[], 
 }
 
 /** What was found, with the way out of it. */
-export function textOf(finding: Finding): string {
+function textOf(finding: Finding): string {
   return finding.state === 'fault' ? finding.error.message : finding.text
 }
 

@@ -85,7 +85,7 @@ describe('khepri completion', () => {
     const patiently = `shift; exec '${process.execPath}' '${join(repository, 'bin/run.cjs')}' completion --within=60s "$@"`
     chmodSync(project.write('bin/khepri', `#!/bin/sh\n${patiently}\n`), 0o755)
     project.write('script', (await project.khepri(['completion', 'bash'])).stdout)
-    const typed = 'COMP_WORDS=(khepri work --queue = high,m); COMP_CWORD=4; _khepri; printf "%s\\n" "${COMPREPLY[@]}"'
+    const typed = 'COMP_WORDS=(khepri work --queue = high,m); COMP_CWORD=4; _khepri; echo $COMPREPLY'
     const { stdout, stderr } = spawnSync('bash', ['-c', `. ./script; ${typed}`], {
       cwd: project.path,
       encoding: 'utf8',

@@ -11,6 +11,7 @@ import { type DurationInput, parseDuration } from './core/duration.ts'
 import { Enqueuer } from './core/enqueuer.ts'
 import { KhepriError } from './core/errors.ts'
 import { EventBus } from './core/events.ts'
+import { type Finding, warning } from './core/findings.ts'
 import type { Job, JobDefinition, JobTerms } from './core/job.ts'
 import { jsonTextOf } from './core/json-value.ts'
 import { version } from './core/package.ts'
@@ -226,6 +227,21 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     this.#requireOpen()
     this.#migrations ??= this.#openMigrations()
     return this.#migrations
+  }
+
+  /** Looks whether the database can be worked with; changes nothing, and never rejects for what it finds. */
+  async checkup(): Promise<readonly Finding[]> {
+    const { database } = this.config
+    switch (database.kind) {
+      case 'sqlite':
+        return (await import('./core/store/sqlite/checkup.ts')).checkSqlite(database.path, this.#storeOptions)
+      case 'postgres':
+        return (await import('./core/store/postgres/checkup.ts')).checkPostgres(database.url, this.#storeOptions)
+      case 'memory':
+        return [
+          warning('database', 'memory: ends with its process', 'use it in tests; name a file or a server otherwise'),
+        ]
+    }
   }
 
   /** Drains the workers that were started here and closes the database. Afterwards every call that needs it rejects. */

@@ -14,6 +14,8 @@ import type { Output } from './output.ts'
 import { strayError } from './report.ts'
 import { Screen } from './screen.ts'
 import { WorkerSignals } from './signals.ts'
+import type { Supervised } from './supervised.ts'
+import type { Watched } from './watched-worker.ts'
 import { count } from './words.ts'
 import { isJournal, type LineMode, WorkerLog } from './worker-log.ts'
 
@@ -22,6 +24,7 @@ export interface AttendOptions {
   readonly output: Output
   readonly options: Partial<WorkOptions>
   readonly log: LogLevel
+  readonly watched: Watched
   /** Tells the person about an error: on stderr, in the form that was asked for. exit: instead of the error's own code. */
   readonly report: (error: unknown, exit?: number) => void
 }
@@ -49,6 +52,7 @@ export async function attend(attended: AttendOptions): Promise<Attended> {
     })
     const stopWatching = isStartedByNpm(process.env) ? watchNpm(systemClock, () => handle.drain('parent')) : () => {}
     output.stdout.onFault(() => handle.drain('output'))
+    const watchers = await watchersOf(handle, attended)
     try {
       const done = await handle.finished
       lines.close()
@@ -58,12 +62,32 @@ export async function attend(attended: AttendOptions): Promise<Attended> {
       if (fault !== null) report(fault, status ?? undefined)
       return { report: done, status }
     } finally {
+      for (const watcher of watchers) await watcher.close()
       stopWatching()
       signals.close()
     }
   } finally {
     lines.close()
   }
+}
+
+/** Who watches over a worker, besides the person at the terminal. */
+async function watchersOf(handle: WorkHandle, attended: AttendOptions): Promise<readonly { close(): Promise<void> }[]> {
+  const { watched } = attended
+  const supervised = await supervisorOf(handle, attended)
+  const isWatched = Object.values(watched).some((value) => value !== undefined)
+  const parts = { handle, watched, events: attended.app.events, clock: systemClock }
+  const health = isWatched ? await (await import('./watched-worker.ts')).watchWorker(parts) : null
+  return [supervised, health].filter((watcher) => watcher !== null)
+}
+
+/** systemd, where it has started this process and wants to hear of it; jobs do not inherit its socket. */
+async function supervisorOf(handle: WorkHandle, { app, output }: AttendOptions): Promise<Supervised | null> {
+  if (process.env['NOTIFY_SOCKET'] === undefined) return null
+  const { Supervised, notifySetting, systemdNotify } = await import('./supervised.ts')
+  const setting = notifySetting(process.env, process.pid)
+  const send = systemdNotify(setting, (text) => output.say(text))
+  return new Supervised({ handle, events: app.events, clock: systemClock, send, watchdogMs: setting.watchdogMs })
 }
 
 /** The jobs that a worker gave up. */

@@ -25,13 +25,21 @@ export const commandTable: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['resume', () => import('../commands/resume.ts')],
   ['status', () => import('../commands/status.ts')],
   ['workers', () => import('../commands/workers.ts')],
+  ['watch', () => import('../commands/watch.ts')],
   ['restart', () => import('../commands/restart.ts')],
   ['jobs', () => import('../commands/jobs.ts')],
+  ['doctor', () => import('../commands/doctor.ts')],
+  ['health', () => import('../commands/health.ts')],
+  ['systemd', () => import('../commands/systemd.ts')],
+  ['completion', () => import('../commands/completion.ts')],
 ])
+
+/** Other names of commands; help lists a command by its own. */
+export const aliases: ReadonlyMap<string, string> = new Map([['top', 'watch']])
 
 /** Loads a command's class. */
 export async function loadCommand(name: string): Promise<CommandClass | null> {
-  const load = commandTable.get(name)
+  const load = commandTable.get(aliases.get(name) ?? name)
   return load === undefined ? null : (await load()).default
 }
 

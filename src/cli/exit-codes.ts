@@ -23,6 +23,7 @@ export const exitOf: Readonly<Record<ErrorCode, number>> = {
   NOT_FOUND: exits.notFound,
   KEY_HELD: exits.failed,
   JOB_FAILED: exits.failed,
+  UNHEALTHY: exits.failed,
   OVER_LIMIT: exits.failed,
   JSON_INVALID: exits.data,
   DATA_INVALID: exits.data,
@@ -69,7 +70,7 @@ export const exitCodeTable: readonly { readonly code: string; readonly name: str
   {
     code: '1',
     name: 'failed',
-    when: 'partly or wholly failed: some ids of several, rejected lines, a job that does not load, status --check over a limit, --exit-code or run with a failed job',
+    when: 'partly or wholly failed: some ids of several, rejected lines, a job that does not load, status --check over a limit, a fault that doctor found, health found nobody well, --exit-code or run with a failed job',
   },
   { code: '2', name: 'usage', when: 'unknown command or flag, bad value, missing argument, --yes needed' },
   { code: '3', name: 'not found', when: 'the id, queue or schedule asked for; work --once --exit-code found no job' },

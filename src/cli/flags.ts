@@ -76,6 +76,22 @@ export const textFlag = Flags.custom<string>({
   },
 })
 
+const unitBytes: Readonly<Record<string, number>> = { KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 }
+
+/** A size of memory such as 512MiB; the value is bytes. */
+export const sizeFlag = Flags.custom<number>({
+  helpValue: '512MiB',
+  parse: async (input, _context, options) => {
+    const [, number, unit = ''] = /^(\d+(?:\.\d+)?)(KiB|MiB|GiB)$/.exec(input) ?? []
+    const bytes = Number(number) * (unitBytes[unit] ?? 0)
+    if (bytes > 0) return bytes
+    throw new KhepriError(
+      'USAGE',
+      `${flagOf(options)} must be a size such as 512MiB or 2GiB, got ${JSON.stringify(input)}`,
+    )
+  },
+})
+
 /** The name of one queue or job. */
 export const nameFlag = Flags.custom<string>({
   helpValue: 'NAME',

@@ -209,6 +209,7 @@ function stopping({ reason, running }: Events['worker.draining']): string | null
 const causes: Readonly<Partial<Record<Events['worker.draining']['reason'], string>>> = {
   'max-jobs': ' at --max-jobs',
   'max-time': ' at --max-time',
+  'max-memory': ' at --max-memory',
   restart: ' as khepri restart asks',
   output: ' because nobody reads the output any more',
   parent: ' because the npm that started this worker is gone',

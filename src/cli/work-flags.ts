@@ -14,6 +14,8 @@ import {
   positiveDurationFlag,
   queueListFlag,
   retryAfterFlag,
+  sizeFlag,
+  textFlag,
 } from './flags.ts'
 import { logLevels } from './lines.ts'
 
@@ -29,6 +31,7 @@ export const workFlags = {
   'stop-when-empty': Flags.boolean({ summary: 'stop when there is nothing to do; what is delayed does not count' }),
   'max-jobs': countFlag({ summary: 'stop after so many jobs' }),
   'max-time': durationFlag({ helpValue: '1h', summary: 'stop after so long' }),
+  'max-memory': sizeFlag({ summary: 'stop when this process holds so much memory' }),
   sleep: positiveDurationFlag({ helpValue: '1s', summary: 'the longest wait between two looks at an idle queue' }),
   rest: durationFlag({ helpValue: '0s', summary: 'how long a slot rests after each job' }),
   'drain-timeout': durationFlag({ summary: 'how long a stop waits for running jobs; without it as long as they take' }),
@@ -40,6 +43,8 @@ export const workFlags = {
   name: nameFlag({ summary: "this worker's name" }),
   job: namesFlag({ summary: 'run these jobs only' }),
   'except-job': namesFlag({ summary: 'leave these jobs to others' }),
+  'health-file': textFlag({ helpValue: 'FILE', summary: 'keep a file that says whether this worker is well' }),
+  'health-port': countFlag({ max: 65_535, helpValue: 'PORT', summary: 'answer over HTTP whether this worker is well' }),
   log: choiceFlag(logLevels)({
     summary:
       'lines that are written: all; results: not what jobs log; problems: retries, failures and faults only; none',

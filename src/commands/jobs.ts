@@ -1,20 +1,8 @@
-import { setImmediate as oneTurn } from 'node:timers/promises'
 import { KhepriCommand } from '../cli/base-command.ts'
-import { watchBlockedLoads } from '../cli/blocked-loads.ts'
 import { exits } from '../cli/exit-codes.ts'
+import { type LoadedJob, loadAll } from '../cli/loaded-jobs.ts'
 import type { Config } from '../core/config.ts'
 import { formatDuration } from '../core/duration.ts'
-import type { RegisteredJob } from '../core/registry.ts'
-import type { Terms } from '../core/terms.ts'
-
-/** A registered job as far as it could be loaded. */
-interface Loaded {
-  readonly name: string
-  readonly source: string
-  /** null where its module is broken. */
-  readonly terms: Terms | null
-  readonly fault: unknown
-}
 
 /** `khepri jobs`: lists the registered jobs and loads every one. */
 export default class Jobs extends KhepriCommand {
@@ -29,16 +17,7 @@ export default class Jobs extends KhepriCommand {
   protected async run(): Promise<void> {
     await this.parse(Jobs)
     const app = await this.app()
-    const registry = await app.registry()
-    const jobs: Loaded[] = []
-    const stopWatching = watchBlockedLoads()
-    for (const name of registry.names()) {
-      const job = registry.get(name)
-      if (job !== undefined) jobs.push(await load(job))
-    }
-    stopWatching()
-    // What a module left to a promise is known to have failed one turn later.
-    await oneTurn()
+    const jobs = await loadAll(await app.registry())
     await this.#list(jobs, app.config)
     if (jobs.length === 0) this.say('No jobs are registered. Next:  khepri init, or put a module into ./jobs')
     for (const { terms, fault } of jobs) if (terms === null) this.report(fault, exits.failed)
@@ -49,8 +28,8 @@ export default class Jobs extends KhepriCommand {
     this.exitWith(exits.failed)
   }
 
-  async #list(jobs: readonly Loaded[], config: Config): Promise<void> {
-    const of = ({ terms }: Loaded) =>
+  async #list(jobs: readonly LoadedJob[], config: Config): Promise<void> {
+    const of = ({ terms }: LoadedJob) =>
       terms && {
         queue: terms.queue ?? config.queue,
         tries: terms.tries ?? config.tries,
@@ -66,17 +45,6 @@ export default class Jobs extends KhepriCommand {
       ],
       record: (job) => ({ job: job.name, source: job.source, loads: job.terms !== null, ...of(job) }),
     })
-  }
-}
-
-async function load(job: RegisteredJob): Promise<Loaded> {
-  const { name, source } = job
-  try {
-    const handler = await job.handler()
-    await handler.verify?.()
-    return { name, source, terms: { ...handler.terms, ...(await job.terms()) }, fault: null }
-  } catch (fault) {
-    return { name, source, terms: null, fault }
   }
 }
 

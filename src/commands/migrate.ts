@@ -1,11 +1,11 @@
 import { KhepriCommand } from '../cli/base-command.ts'
 import { durationFlag, Flags } from '../cli/flags.ts'
+import { schemaFault } from '../cli/schema-fault.ts'
 import { columns, count } from '../cli/words.ts'
 import { sleep, systemClock } from '../core/clock.ts'
 import { formatDuration } from '../core/duration.ts'
 import { isTransient, KhepriError } from '../core/errors.ts'
 import type { Migration, MigrationStatus, Migrations } from '../core/store/migrations.ts'
-import { tableMissing } from '../core/store/migrator.ts'
 
 const askAgainMs = 250
 
@@ -97,7 +97,7 @@ export default class Migrate extends KhepriCommand {
 
   async #fault(label: string): Promise<unknown> {
     try {
-      return faultOf(await (await (await this.app()).migrations()).status(), label)
+      return schemaFault(await (await (await this.app()).migrations()).status(), label)
     } catch (error) {
       if (isTransient(error)) return error
       throw error
@@ -112,22 +112,6 @@ export default class Migrate extends KhepriCommand {
   #nothing({ applied }: Pick<MigrationStatus, 'applied'>, label: string): void {
     this.say(`Nothing to do: ${label} is at ${numberOf(applied.at(-1) ?? 'nothing')}`)
   }
-}
-
-function faultOf({ applied, pending, unknown, missing }: MigrationStatus, label: string): KhepriError | null {
-  if (applied.length === 0)
-    return new KhepriError('SCHEMA_MISSING', `the schema of ${label} is missing`, { fix: 'khepri migrate' })
-  if (pending.length > 0)
-    return new KhepriError(
-      'SCHEMA_BEHIND',
-      `the schema of ${label} is behind: ${count(pending.length, 'migration')} not applied`,
-      { fix: 'khepri migrate' },
-    )
-  if (unknown.length > 0)
-    return new KhepriError('SCHEMA_AHEAD', `the schema of ${label} is ahead of this khepri: ${unknown.join(', ')}`, {
-      fix: 'use the khepri that wrote it, or a newer one',
-    })
-  return missing[0] === undefined ? null : tableMissing(missing[0], label)
 }
 
 /** "0000_jobs .. 0002_workers" */

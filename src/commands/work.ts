@@ -41,6 +41,11 @@ export default class Work extends KhepriCommand {
       output: this.output,
       options: workOptions(flags),
       log: (flags.log ?? 'all') as LogLevel,
+      watched: {
+        healthFile: flags['health-file'],
+        healthPort: flags['health-port'],
+        maxMemoryBytes: flags['max-memory'],
+      },
       report: (error, exit) => this.report(error, exit),
     })
     this.exitWith(status ?? statusOf(report, flags, broken.size > 0))

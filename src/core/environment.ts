@@ -20,6 +20,7 @@ const workFlags: Readonly<Record<string, string>> = {
   'stop-when-empty': 'true: stop when there is nothing to do',
   'max-jobs': 'stop after so many jobs',
   'max-time': 'stop after so long',
+  'max-memory': 'stop when the process holds so much memory',
   sleep: 'the longest wait between two looks at an idle queue',
   rest: 'how long a slot rests after each job',
   'drain-timeout': 'how long a drain waits',
@@ -29,6 +30,8 @@ const workFlags: Readonly<Record<string, string>> = {
   'retry-after': 'silence after which this worker is dead',
   unknown: 'what becomes of jobs without a handler: fail or wait',
   name: "this worker's name",
+  'health-file': 'a file that says that the worker is well',
+  'health-port': 'a port that says so over HTTP',
   log: 'which lines it writes: all, results, problems or none',
   'exit-code': 'true: exit 1 if a job failed',
 }

@@ -66,6 +66,7 @@ export type DrainReason =
   | 'empty'
   | 'max-jobs'
   | 'max-time'
+  | 'max-memory'
   | 'output'
   | 'parent'
   | 'uncaught'

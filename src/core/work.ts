@@ -71,6 +71,10 @@ export interface WorkHandle {
   counts(): WorkCounts
   /** The jobs whose handlers run now. */
   running(): readonly JobFacts[]
+  /** Resolves when the store has answered the first reservation; never where the worker ends before. */
+  readonly ready: Promise<void>
+  /** Resolves when the loop that reserves has turned once more: soon, unless it hangs, or a question to the store does. */
+  turned(): Promise<void>
   /** Rejects only where the worker cannot go on. */
   readonly finished: Promise<WorkerReport>
 }

@@ -50,6 +50,9 @@ interface Told {
 export class Worker implements WorkHandle {
   readonly options: WorkOptions
   readonly finished: Promise<WorkerReport>
+  readonly #ready = Promise.withResolvers<void>()
+  /** Whoever waits for the loop to turn. */
+  #onTurn: (() => void)[] = []
   readonly #parts: WorkerParts
   readonly #clock: Clock
   readonly #events: EventBus
@@ -67,6 +70,8 @@ export class Worker implements WorkHandle {
   readonly #unmarked = new Set<Attempt>()
   /** Rounds under way, and what they ask for. */
   #flights = 0
+  /** When a round last ended, or the first one after none began; by the monotonic clock. */
+  #flownAt = 0
   /** Ends what the store's wake-ups call; null: there are none. */
   #unlisten: (() => Promise<void>) | null = null
   /** Until when others know that this worker sleeps; by the monotonic clock. */
@@ -180,6 +185,15 @@ export class Worker implements WorkHandle {
     return true
   }
 
+  get ready(): Promise<void> {
+    return this.#ready.promise
+  }
+
+  turned(): Promise<void> {
+    this.#wake.ring()
+    return new Promise((resolve) => this.#onTurn.push(resolve))
+  }
+
   counts(): WorkCounts {
     const { done, retried, failed, released, cancelled, lost } = this.#counts
     return { running: this.#crew.undecided, done, retried, failed, released, cancelled, lost }
@@ -226,6 +240,7 @@ export class Worker implements WorkHandle {
 
   async #step(): Promise<void> {
     if (this.#fatal) throw this.#fatal.error
+    if (!this.#hangs) for (const turned of this.#onTurn.splice(0)) turned()
     this.#tidy()
     if (this.#isTimeToSend) this.#send()
     else await this.#wake.wait(this.#idleMs)
@@ -254,15 +269,21 @@ export class Worker implements WorkHandle {
   /** One round, begun now and not waited for. */
   #send(): void {
     const reserve = this.#nextWish()
-    this.#flights++
+    if (this.#flights++ === 0) this.#flownAt = this.#clock.monotonic()
     this.#asked += reserve?.limit ?? 0
     void this.#exchange(reserve)
       .catch((error: unknown) => this.#stopWith(error))
       .finally(() => {
         this.#flights--
+        this.#flownAt = this.#clock.monotonic()
         this.#asked -= reserve?.limit ?? 0
         this.#wake.ring()
       })
+  }
+
+  /** Stores answer, or give up, long before a lease is over. */
+  get #hangs(): boolean {
+    return this.#flights > 0 && this.#clock.monotonic() - this.#flownAt > this.options.retryAfterMs
   }
 
   get #isTimeToSend(): boolean {
@@ -413,6 +434,7 @@ export class Worker implements WorkHandle {
     if (worker !== this.#membership.id) return
     this.#crew.lost(answer.lost)
     if (!reserve) return
+    this.#ready.resolve()
     // The answer took longer than the lease. Only the store knows whether anybody has taken us for dead meanwhile.
     if (!this.#membership.isGood) await this.#membership.confirm()
     if (worker !== this.#membership.id || !this.#membership.isGood) return this.#leaveToOthers(reserve)

@@ -230,7 +230,7 @@ describe('a Postgres that is not there', () => {
       const { code, stdout, stderr } = await khepri(args, { cwd: project.path, env })
       expect(stderr).toBe(
         `error: cannot reach postgres://app:***@127.0.0.1:${port}/app: connection refused\n` +
-          '  fix: is the server up and the URL right? khepri status tries again\n',
+          '  fix: is the server up and the URL right? khepri doctor tests name, port, login and rights\n',
       )
       expect({ code, stdout }).toEqual({ code: 69, stdout: '' })
     },

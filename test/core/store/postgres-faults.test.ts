@@ -66,7 +66,7 @@ describe.skipIf(postgresSkipReason())('when Postgres fails', () => {
     await expect(openStore(url)).rejects.toMatchObject({
       code: 'STORE_UNREACHABLE',
       message: 'cannot reach postgres://app:***@db1/app: connection refused',
-      fix: 'is the server up and the URL right? khepri status tries again',
+      fix: 'is the server up and the URL right? khepri doctor tests name, port, login and rights',
     })
   })
 

@@ -75,6 +75,11 @@ export class Connection {
     this.#client = postgres(options.url, this.#settings(socketOnce))
   }
 
+  /** The number of this session as the greeting gave it: the server's, or one that a pooler made up. */
+  get backendPid(): number | null {
+    return this.#backend?.pid ?? null
+  }
+
   get isUsable(): boolean {
     return !this.#closed && !this.#socket.destroyed && !this.#socket.readableEnded
   }

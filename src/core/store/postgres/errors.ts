@@ -95,7 +95,7 @@ function connectionError({ code, message }: DriverError, circumstances: Circumst
   const reason = isSilence(code) ? silence : (reasons[code] ?? `${code}, ${message}`)
   if (stage === 'writing') return outcomeUnknown(label, doing, reason)
   return new KhepriError('STORE_UNREACHABLE', `cannot reach ${label}: ${reason}`, {
-    fix: 'is the server up and the URL right? khepri status tries again',
+    fix: 'is the server up and the URL right? khepri doctor tests name, port, login and rights',
   })
 }
 
@@ -206,7 +206,7 @@ function serverError(found: DriverError, circumstances: Circumstances): KhepriEr
   if (kind) return new KhepriError(kind.code, kind.says(found, circumstances), { fix: fixOf(kind, found) })
   const { label, doing } = circumstances
   return new KhepriError('STORE_FAILED', `${label} refused to ${doing} (SQLSTATE ${found.code}${said(found)})`, {
-    fix: 'the log of the server says more',
+    fix: 'the log of the server says more; khepri doctor checks the database',
   })
 }
 

@@ -69,7 +69,7 @@ const unexpected: Kind = {
   match: /^/,
   code: 'STORE_FAILED',
   says: 'refused a statement',
-  fix: 'check the file with sqlite3 and pragma integrity_check',
+  fix: 'khepri doctor checks the database',
 }
 
 const kinds: readonly Kind[] = [

@@ -6,13 +6,21 @@ import { type Config, type ConfigInput, type ConfigSources, loadConfig, resolveC
 import { requireDatabaseFile } from './core/database-file.ts'
 import type { SharedDatabase } from './core/database-url.ts'
 import { defaults } from './core/defaults.ts'
-import { Dispatcher, type DispatchRequest, rawJob } from './core/dispatch.ts'
-import { type DurationInput, parseDuration } from './core/duration.ts'
+import { Dispatcher, rawJob } from './core/dispatch.ts'
+import {
+  type DispatchArguments,
+  type DispatchOptions,
+  dueOf,
+  type InstanceIn,
+  type JobMap,
+  type PayloadAndOptions,
+  type PayloadOf,
+  requestOf,
+  type ValueIn,
+} from './core/dispatch-call.ts'
 import { Enqueuer } from './core/enqueuer.ts'
 import { KhepriError } from './core/errors.ts'
 import { EventBus } from './core/events.ts'
-import type { Job, JobDefinition, JobTerms } from './core/job.ts'
-import { jsonTextOf } from './core/json-value.ts'
 import { version } from './core/package.ts'
 import { fateOf, processIdentity } from './core/process-identity.ts'
 import { Pruner } from './core/pruner.ts'
@@ -22,15 +30,12 @@ import { retentionOf } from './core/retention.ts'
 import type { Admin } from './core/store/admin.ts'
 import type { Migration, Migrations } from './core/store/migrations.ts'
 import type { StoreOptions } from './core/store/options.ts'
-import type { Due, Enqueued, Filter, NewJob, Store } from './core/store/store.ts'
-import { checkUnique, parseMoment, parseTerms, type Terms, termKeys } from './core/terms.ts'
+import type { Enqueued, Filter, NewJob, Store } from './core/store/store.ts'
+import { parseTerms, type Terms } from './core/terms.ts'
 import { refuseStrangers } from './core/unknown-keys.ts'
 import type { WorkHandle, WorkOptions } from './core/work.ts'
 import { checkWorkOptions } from './core/work-options.ts'
 import { Worker } from './core/worker.ts'
-
-/** The keys of `DispatchOptions`. */
-const dispatchKeys: readonly string[] = [...termKeys, 'delay', 'at', 'unique']
 
 /** What an installation can be given besides its configuration. */
 export interface AppParts {
@@ -42,15 +47,6 @@ export interface AppParts {
   readonly root?: string
 }
 
-/** The options of one dispatch: terms that outrank the definition's, and when the job may run. */
-export interface DispatchOptions extends JobTerms {
-  readonly delay?: DurationInput
-  /** A Date, ISO 8601 with an offset, or epoch milliseconds. */
-  readonly at?: Date | string | number
-  /** At most one live job may carry it; a second dispatch answers with the first one's id. */
-  readonly unique?: string
-}
-
 /** Where `loadKhepri` looks; what is given outranks the environment, as the flags of the command line do. */
 export interface LoadOptions {
   /** Where the search for a configuration begins; the working directory unless given. */
@@ -59,27 +55,6 @@ export interface LoadOptions {
   readonly config?: string
   readonly database?: string
 }
-
-/** The payload that a registered value takes: from its definition, its class or its function. */
-export type PayloadOf<Value> =
-  Value extends JobDefinition<infer Payload>
-    ? Payload
-    : Value extends abstract new (
-          ...parameters: never[]
-        ) => infer Instance
-      ? Omit<Instance, keyof Job>
-      : Value extends (payload: infer Payload, ...rest: never[]) => unknown
-        ? Payload
-        : unknown
-
-/** What follows a job's name in a dispatch; a payload that may be {} may be left out. */
-export type PayloadAndOptions<Payload> =
-  Record<never, never> extends Payload
-    ? [payload?: Payload, options?: DispatchOptions]
-    : [payload: Payload, options?: DispatchOptions]
-
-/** Jobs by name, as far as the configuration says it in its types. */
-type JobMap = Readonly<Record<string, unknown>>
 
 /** One job of a `dispatchMany`. */
 export type ManyEntry<Jobs extends JobMap> = {
@@ -125,12 +100,19 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     return (await this.migrations()).apply()
   }
 
-  /** Puts one job in; resolves when it is committed. A payload that is not given is {}. */
-  async dispatch<Name extends keyof Jobs & string>(
+  /**
+   * Puts one job in; resolves when it is committed. A payload that is not given is {}.
+   *
+   * job: a name; or an instance of a class, which is its own payload, or any other value, that `jobs` holds itself.
+   */
+  dispatch(job: InstanceIn<Jobs>, options?: DispatchOptions): Promise<Enqueued>
+  dispatch<Value extends ValueIn<Jobs>>(job: Value, ...rest: PayloadAndOptions<PayloadOf<Value>>): Promise<Enqueued>
+  dispatch<Name extends keyof Jobs & string>(
     job: Name,
-    ...[payload, options = {}]: PayloadAndOptions<PayloadOf<Jobs[Name]>>
-  ): Promise<Enqueued> {
-    const [enqueued] = await this.enqueue([await this.#prepare(job, payload, options)])
+    ...rest: PayloadAndOptions<PayloadOf<Jobs[Name]>>
+  ): Promise<Enqueued>
+  async dispatch(...call: DispatchArguments): Promise<Enqueued> {
+    const [enqueued] = await this.enqueue([await this.#prepare(...call)])
     return enqueued as Enqueued
   }
 
@@ -246,17 +228,10 @@ export class Khepri<Jobs extends JobMap = JobMap> {
       throw new KhepriError('USAGE', 'this khepri was closed', { fix: 'call close() last, or make another one' })
   }
 
-  async #prepare(job: string, payload: unknown, options: DispatchOptions): Promise<NewJob> {
-    refuseStrangers(options, dispatchKeys, { what: 'the options of dispatch', code: 'DATA_INVALID' })
-    const request: DispatchRequest = {
-      job,
-      payloadText: payload === undefined ? '{}' : jsonTextOf(payload),
-      terms: parseTerms(options, ''),
-      due: dueOf(options),
-      unique: options.unique === undefined ? null : checkUnique(options.unique, 'unique'),
-    }
+  async #prepare(...call: DispatchArguments): Promise<NewJob> {
     this.#dispatcher ??= this.dispatcher()
-    return (await this.#dispatcher).prepare(request)
+    const dispatcher = await this.#dispatcher
+    return dispatcher.prepare(requestOf(call, await this.registry()))
   }
 
   async #complete(options: Partial<WorkOptions>, registry: Registry): Promise<WorkOptions> {
@@ -419,14 +394,6 @@ async function termsOrNone(registry: Registry, name: string): Promise<Terms> {
   } catch {
     return {}
   }
-}
-
-/** When a job may first run; null where the options do not say. Throws DATA_INVALID, also where they say it twice. */
-function dueOf({ delay, at }: Pick<DispatchOptions, 'delay' | 'at'>): Due | null {
-  if (delay !== undefined && at !== undefined) throw new KhepriError('DATA_INVALID', 'delay and at exclude each other')
-  if (delay !== undefined) return { delayMs: parseDuration(delay, 'delay', defaults.maxDelayMs) }
-  if (at !== undefined) return { at: parseMoment(at instanceof Date ? at.getTime() : at, 'at') }
-  return null
 }
 
 function withoutUndefined<T extends object>(options: T): T {

@@ -40,6 +40,7 @@ const registered = (name: string, handler: () => Promise<Handler>): RegisteredJo
   ready: null,
   mayBePrefetched: true,
   handler,
+  handlerNow: () => null,
 })
 
 async function brokenModule(): Promise<never> {

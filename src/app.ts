@@ -1,6 +1,16 @@
+import { createRequire } from 'node:module'
 import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { beatInLoop, type StartBeat, unwatched, type Watch } from './core/beat.ts'
 import { beatInThread } from './core/beat-thread.ts'
+import {
+  type Enlisted,
+  enlisted,
+  type PostgresCaller,
+  type RunInside,
+  type SqliteCaller,
+} from './core/callers-transaction.ts'
 import { type Clock, type Random, systemClock } from './core/clock.ts'
 import { type Config, type ConfigInput, type ConfigSources, loadConfig, resolveConfig } from './core/config.ts'
 import { requireDatabaseFile } from './core/database-file.ts'
@@ -9,6 +19,7 @@ import { defaults } from './core/defaults.ts'
 import { Dispatcher, rawJob } from './core/dispatch.ts'
 import {
   type DispatchArguments,
+  type DispatchCall,
   type DispatchOptions,
   dueOf,
   type InstanceIn,
@@ -21,7 +32,7 @@ import {
 import { Enqueuer } from './core/enqueuer.ts'
 import { KhepriError } from './core/errors.ts'
 import { EventBus } from './core/events.ts'
-import { version } from './core/package.ts'
+import { packageRoot, version } from './core/package.ts'
 import { fateOf, processIdentity } from './core/process-identity.ts'
 import { Pruner } from './core/pruner.ts'
 import { type QueueLimits, slotsFor } from './core/queue-limits.ts'
@@ -80,8 +91,8 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   #store: Promise<Store> | null = null
   #admin: Promise<Admin> | null = null
   #migrations: Promise<Migrations> | null = null
-  #registry: Promise<Registry> | null = null
-  #dispatcher: Promise<Dispatcher> | null = null
+  #registry: Registry | null = null
+  #dispatcher: Dispatcher | null = null
   /** Both sides of the memory store share one state. */
   #memory: Promise<{ readonly store: Store; readonly admin: Admin }> | null = null
 
@@ -113,6 +124,39 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   ): Promise<Enqueued>
   async dispatch(...call: DispatchArguments): Promise<Enqueued> {
     const [enqueued] = await this.enqueue([await this.#prepare(...call)])
+    return enqueued as Enqueued
+  }
+
+  /**
+   * Dispatches inside a transaction of the caller's: what it puts in is there once the caller commits, and never if not.
+   *
+   * On SQLite `dispatchSync` writes before it returns: code after an await would run outside of the transaction.
+   */
+  with(tx: SqliteCaller): { readonly dispatchSync: DispatchCall<Jobs, Enqueued> }
+  with(tx: PostgresCaller): { readonly dispatch: DispatchCall<Jobs, Promise<Enqueued>> }
+  with(tx: SqliteCaller | PostgresCaller): object {
+    this.#requireOpen()
+    const into = enlisted(tx)
+    if (into.kind === 'postgres')
+      return { dispatch: async (...call: DispatchArguments) => this.enlist(into, await this.#prepare(...call)) }
+    return { dispatchSync: (...call: DispatchArguments) => this.enlist(into, this.#prepareNow(call)) }
+  }
+
+  /** Writes a prepared row on a caller's connection: on SQLite before it returns. Throws USAGE where that is another database. */
+  enlist(into: Enlisted, row: NewJob): Enqueued | Promise<Enqueued> {
+    const { database } = this.config
+    if (into.kind !== database.kind)
+      throw new KhepriError(
+        'USAGE',
+        `with() was given ${into.kind}, and the database of this khepri is ${database.label}`,
+      )
+    if (into.kind === 'postgres') return this.#enlistPostgres(into.run, row)
+    const path = database.kind === 'sqlite' ? database.path : ''
+    return sqliteEnlisting().enlist(into.db, [row], { ...this.#storeOptions, path })[0] as Enqueued
+  }
+
+  async #enlistPostgres(run: RunInside, row: NewJob): Promise<Enqueued> {
+    const [enqueued] = (await (await this.store()).enlist?.(run, [row])) ?? []
     return enqueued as Enqueued
   }
 
@@ -176,16 +220,19 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   /** What turns requests into rows; its jobs' modules are imported as they are named. */
   async dispatcher({ allowUnknown = false }: { readonly allowUnknown?: boolean } = {}): Promise<Dispatcher> {
-    return new Dispatcher({
-      registry: await this.registry(),
-      config: this.config,
-      clock: this.#parts.clock ?? systemClock,
-      allowUnknown,
-    })
+    return this.#dispatcherOver(await this.registry(), allowUnknown)
   }
 
-  registry(): Promise<Registry> {
-    this.#registry ??= Registry.open(this.config, {
+  #dispatcherOver(registry: Registry, allowUnknown = false): Dispatcher {
+    return new Dispatcher({ registry, config: this.config, clock: this.#parts.clock ?? systemClock, allowUnknown })
+  }
+
+  async registry(): Promise<Registry> {
+    return this.#registryNow()
+  }
+
+  #registryNow(): Registry {
+    this.#registry ??= Registry.read(this.config, {
       makeExecutable: async (executable) => (await import('./exec/handler.ts')).executableHandler(executable),
     })
     return this.#registry
@@ -229,9 +276,16 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   }
 
   async #prepare(...call: DispatchArguments): Promise<NewJob> {
-    this.#dispatcher ??= this.dispatcher()
-    const dispatcher = await this.#dispatcher
-    return dispatcher.prepare(requestOf(call, await this.registry()))
+    return this.#dispatcherNow().prepare(requestOf(call, this.#registryNow()))
+  }
+
+  #prepareNow(call: DispatchArguments): NewJob {
+    return this.#dispatcherNow().prepareNow(requestOf(call, this.#registryNow()))
+  }
+
+  #dispatcherNow(): Dispatcher {
+    this.#dispatcher ??= this.#dispatcherOver(this.#registryNow())
+    return this.#dispatcher
   }
 
   async #complete(options: Partial<WorkOptions>, registry: Registry): Promise<WorkOptions> {
@@ -326,6 +380,17 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     const label = `${database.label}${placeIn(this.config)}`
     return { names, schema, label, clock, random, prepare, deadlineMs: defaults.deadlineMs }
   }
+}
+
+/**
+ * What writes on a connection of the caller's. The caller cannot wait, so it is loaded at once: a file of its own beside
+ * the bundle, which never loads the driver.
+ */
+function sqliteEnlisting(): typeof import('./core/store/sqlite/enlisting.ts') {
+  const file = import.meta.url.endsWith('.ts')
+    ? fileURLToPath(new URL('./core/store/sqlite/enlisting.ts', import.meta.url))
+    : join(packageRoot(), 'dist', 'sqlite-enlisting.js')
+  return createRequire(import.meta.url)(file) as typeof import('./core/store/sqlite/enlisting.ts')
 }
 
 /** Opens the hot side of a store, loading only its own driver. Throws SCHEMA_ and STORE_ errors. */

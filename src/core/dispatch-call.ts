@@ -52,6 +52,13 @@ export type InstanceIn<Jobs extends JobMap> = unknown extends Jobs[keyof Jobs & 
   ? Job
   : InstanceOf<Jobs[keyof Jobs & string]>
 
+/** A dispatch in its three forms, as `Khepri.dispatch` has them. */
+export interface DispatchCall<Jobs extends JobMap, Answer> {
+  (job: InstanceIn<Jobs>, options?: DispatchOptions): Answer
+  <Value extends ValueIn<Jobs>>(job: Value, ...rest: PayloadAndOptions<PayloadOf<Value>>): Answer
+  <Name extends keyof Jobs & string>(job: Name, ...rest: PayloadAndOptions<PayloadOf<Jobs[Name]>>): Answer
+}
+
 type InstanceOf<Value> = Value extends abstract new (...parameters: never[]) => infer Instance ? Instance : never
 
 /** What stands between the parentheses of a dispatch: a name or a value with its payload, or an instance alone. */

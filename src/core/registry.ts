@@ -30,6 +30,8 @@ export interface RegisteredJob {
   readonly mayBePrefetched: boolean
   /** The handler, imported at the first call. Throws MODULE_BROKEN, at each call. */
   handler(): Promise<Handler>
+  /** The same where nothing has to be imported for it; null where it must be waited for. */
+  termsNow(): Terms | null
   /** The handler of a job that was given as a value or imported before; null where it must be waited for. Throws MODULE_BROKEN. */
   handlerNow(): Handler | null
 }
@@ -143,6 +145,10 @@ class Registration implements RegisteredJob {
 
   async terms(): Promise<Terms> {
     return this.#found.terms ?? (await this.handler()).terms
+  }
+
+  termsNow(): Terms | null {
+    return this.#found.terms ?? this.handlerNow()?.terms ?? null
   }
 
   handler(): Promise<Handler> {

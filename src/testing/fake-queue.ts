@@ -51,6 +51,10 @@ export class FakeQueue<Jobs extends JobMap = JobMap> {
       value: async (jobs: readonly NewJob[]) => jobs.map((job) => this.#push(job)),
       configurable: true,
     })
+    Object.defineProperty(khepri, 'enlist', {
+      value: (_into: unknown, job: NewJob) => this.#push(job),
+      configurable: true,
+    })
   }
 
   /** Fails unless the job was pushed, and where there is a predicate, unless it holds for one of them. */
@@ -89,7 +93,7 @@ export class FakeQueue<Jobs extends JobMap = JobMap> {
 
   /** Lets the installation write again. */
   restoreQueue(): void {
-    Reflect.deleteProperty(this.#khepri, 'enqueue')
+    for (const name of ['enqueue', 'enlist']) Reflect.deleteProperty(this.#khepri, name)
   }
 
   [Symbol.dispose](): void {

@@ -6,6 +6,8 @@
  * Errors are KhepriErrors with a STORE_, SCHEMA_ or OUTCOME_ code; with any code but OUTCOME_UNKNOWN nothing was written.
  */
 
+import type { RunInside } from '../callers-transaction.ts'
+
 /** Given out once, growing, never reused; a job keeps its id through failed and retry. */
 export type JobId = number
 
@@ -267,5 +269,10 @@ export interface Store {
    * where the store can: an optimisation that may be late, come for nothing or not at all. Polling is the truth.
    */
   listen?(onWake: () => void): Promise<() => Promise<void>>
+  /**
+   * Writes new jobs inside a transaction of the caller's, on its connection; they are there once the caller commits. Adds
+   * no commit, no savepoint and no second try. Only where a store can wait for such a connection.
+   */
+  enlist?(run: RunInside, jobs: readonly NewJob[]): Promise<readonly Enqueued[]>
   close(): Promise<void>
 }

@@ -41,6 +41,7 @@ const registered = (name: string, handler: () => Promise<Handler>): RegisteredJo
   mayBePrefetched: true,
   handler,
   handlerNow: () => null,
+  termsNow: () => ({}),
 })
 
 async function brokenModule(): Promise<never> {

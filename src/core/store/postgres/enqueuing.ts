@@ -1,9 +1,10 @@
+import type { RunInside } from '../../callers-transaction.ts'
 import { KhepriError } from '../../errors.ts'
 import type { Enqueued, JobId, NewJob } from '../store.ts'
 import type { Row } from './connection.ts'
 import type { Call, Connections, Values } from './connections.ts'
-import { enqueuing } from './errors.ts'
-import { bigints, type Statement, texts } from './statement.ts'
+import { enqueuing, storeError } from './errors.ts'
+import { bigints, parametersOf, type Statement, texts } from './statement.ts'
 import type { Statements } from './statements.ts'
 
 /** Rows and characters of one INSERT; a call with more takes several in one transaction. */
@@ -37,6 +38,24 @@ export class Enqueuing {
     return this.#connections.transaction(writing, (transaction) =>
       this.#insert(jobs, now, (...statement) => transaction.run(...statement)),
     )
+  }
+
+  /**
+   * The same on a connection of the caller's, inside its transaction: without a commit, a savepoint or another try.
+   * now: as above; null for the moment of the statement, since the transaction may have begun long ago.
+   */
+  async enlist(send: RunInside, jobs: readonly NewJob[], now: number | null): Promise<readonly Enqueued[]> {
+    const { enqueue, enqueueInside } = this.#statements
+    const run: Run = async (asked, values) => {
+      const statement = asked === enqueue ? enqueueInside : asked
+      return (await send(statement.text, parametersOf(statement, values))).map(withNumbers)
+    }
+    try {
+      return await this.#insert(jobs, now, run)
+    } catch (error) {
+      // Whatever breaks, the caller's transaction is not committed by it.
+      throw storeError(error, { label: this.#label, doing: enqueuing, stage: 'reading', deadlineMs: 0 })
+    }
   }
 
   /** What comes after a refused INSERT only reads, until the next INSERT. */
@@ -79,12 +98,17 @@ export class Enqueuing {
   /** A holder that has gone since is not found; its key is then free for another INSERT. */
   async #findHolders(refused: readonly NewJob[], run: Run, answers: Map<NewJob, Enqueued>): Promise<void> {
     const rows = await run(this.#statements.holders, { keys: texts(refused.map(({ uniqueKey }) => uniqueKey)) })
-    const holders = new Map(rows.map((row) => [row.unique_key as string, row.id as JobId]))
+    const holders = new Map(rows.map((row) => [row.key as string, row.id as JobId]))
     for (const job of refused) {
       const id = holders.get(job.uniqueKey ?? '')
       if (id !== undefined) answers.set(job, { id, duplicate: true })
     }
   }
+}
+
+/** Drivers read whole numbers of 64 bits as texts, unless their owner has said otherwise. */
+function withNumbers(row: Row): Row {
+  return { ...row, id: Number(row.id), place: Number(row.place) }
 }
 
 /** A refused single job has written nothing, and without keys nothing is refused: no transaction is needed. */

@@ -214,8 +214,17 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   }
 
   /** Writes rows that a Dispatcher prepared; durable when it resolves. Concurrent calls share commits. */
-  enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
-    return this.#enqueuer.enqueue(jobs)
+  async enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
+    const enqueued = await this.#enqueuer.enqueue(jobs)
+    if (this.events.isHeard) this.#announce(jobs, enqueued)
+    return enqueued
+  }
+
+  #announce(jobs: readonly NewJob[], enqueued: readonly Enqueued[]): void {
+    for (const [index, { job, queue }] of jobs.entries()) {
+      const answer = enqueued[index]
+      if (answer && !answer.duplicate) this.events.emit('job.enqueued', { id: answer.id, job, queue })
+    }
   }
 
   /** What turns requests into rows; its jobs' modules are imported as they are named. */
@@ -257,12 +266,13 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     return this.#migrations
   }
 
-  /** Drains the workers that were started here and closes the database. Afterwards every call that needs it rejects. */
+  /** Drains the workers that were started here, ends the streams of events and closes the database. Afterwards every call that needs it rejects. */
   async close(): Promise<void> {
     const workers = [...this.#workers]
     for (const worker of workers) worker.drain()
     await Promise.allSettled(workers.map(({ finished }) => finished))
     this.#isClosed = true
+    this.events.end()
     const open = [this.#store, this.#admin, this.#migrations].filter((each) => each !== null)
     this.#store = this.#admin = this.#migrations = null
     for (const each of await Promise.allSettled<{ close(): Promise<void> }>(open))

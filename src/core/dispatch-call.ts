@@ -5,12 +5,13 @@ import { KhepriError } from './errors.ts'
 import type { Job, JobDefinition, JobTerms } from './job.ts'
 import { jsonTextOf } from './json-value.ts'
 import type { RegisteredJob, Registry } from './registry.ts'
-import type { Due } from './store/store.ts'
+import type { Due, OnConflict } from './store/store.ts'
 import { checkUnique, parseMoment, parseTerms, termKeys } from './terms.ts'
+import { shown } from './text.ts'
 import { refuseStrangers } from './unknown-keys.ts'
 
 /** The keys of `DispatchOptions`. */
-const dispatchKeys: readonly string[] = [...termKeys, 'delay', 'at', 'unique']
+const dispatchKeys: readonly string[] = [...termKeys, 'delay', 'at', 'unique', 'onConflict']
 
 /** The options of one dispatch: terms that outrank the definition's, and when the job may run. */
 export interface DispatchOptions extends JobTerms {
@@ -19,6 +20,11 @@ export interface DispatchOptions extends JobTerms {
   readonly at?: Date | string | number
   /** At most one live job may carry it; a second dispatch answers with the first one's id. */
   readonly unique?: string
+  /**
+   * What becomes of it where a live job has its key. keep (the default): that job stays. error: KEY_HELD is thrown. replace:
+   * that job becomes this one, under its own id, if no run of it has begun; `replaced` in the answer says whether.
+   */
+  readonly onConflict?: OnConflict
 }
 
 /** The payload that a registered value takes: from its definition, its class or its function. */
@@ -80,13 +86,25 @@ export function requestOf(call: DispatchArguments, registry: Pick<Registry, 'get
 }
 
 /** Reads the options of a dispatch. Throws DATA_INVALID. */
-function readOptions(options: DispatchOptions): Pick<DispatchRequest, 'terms' | 'due' | 'unique'> {
+function readOptions(options: DispatchOptions): Omit<DispatchRequest, 'job' | 'payloadText'> {
   refuseStrangers(options, dispatchKeys, { what: 'the options of dispatch', code: 'DATA_INVALID' })
   return {
     terms: parseTerms(options, ''),
     due: dueOf(options),
     unique: options.unique === undefined ? null : checkUnique(options.unique, 'unique'),
+    ...(options.onConflict !== undefined && { onConflict: checkConflict(options) }),
   }
+}
+
+const conflicts: readonly OnConflict[] = ['keep', 'error', 'replace']
+
+function checkConflict({ onConflict, unique }: DispatchOptions): OnConflict {
+  const known = conflicts.find((one) => one === onConflict)
+  if (known === undefined)
+    throw new KhepriError('DATA_INVALID', `onConflict must be "keep", "error" or "replace", got ${shown(onConflict)}`)
+  if (unique === undefined)
+    throw new KhepriError('DATA_INVALID', 'onConflict is given without a unique key', { fix: "add unique: 'its-key'" })
+  return known
 }
 
 /** When a job may first run; null where the options do not say. Throws DATA_INVALID, also where they say it twice. */

@@ -6,7 +6,7 @@ import { KhepriError } from './errors.ts'
 import type { Handler } from './handler.ts'
 import { isDeeperThan } from './json-text.ts'
 import type { RegisteredJob, Registry } from './registry.ts'
-import type { Due, NewJob } from './store/store.ts'
+import type { Due, NewJob, OnConflict } from './store/store.ts'
 import { checkName, type Terms } from './terms.ts'
 
 /** One job as its dispatcher wants it. */
@@ -19,6 +19,8 @@ export interface DispatchRequest {
   /** null: now. */
   readonly due: Due | null
   readonly unique: string | null
+  /** What becomes of it where a live job holds its unique key; that job is kept where it is not said. */
+  readonly onConflict?: OnConflict
 }
 
 export interface DispatcherParts {
@@ -163,6 +165,7 @@ export class Dispatcher {
       queue: queue ?? this.#parts.config.queue,
       priority: priority ?? defaults.priority,
       due: request.due ?? { delayMs: 0 },
+      ...(request.onConflict && { onConflict: request.onConflict }),
     })
   }
 }

@@ -6,6 +6,7 @@ import { decodeEnvelope } from '../core/envelope.ts'
 import { KhepriError } from '../core/errors.ts'
 import { Registry } from '../core/registry.ts'
 import type { Enqueued, NewJob } from '../core/store/store.ts'
+import { keyHeld } from '../core/store/unique-keys.ts'
 
 /** A job that would have been put in. */
 export interface PushedJob<Payload = unknown> {
@@ -103,8 +104,16 @@ export class FakeQueue<Jobs extends JobMap = JobMap> {
   /** Ids count from 1. Nothing ever ends here, so a unique key stays taken. */
   #push(row: NewJob): Enqueued {
     const holder = this.#pushed.findIndex(({ unique }) => unique !== null && unique === row.uniqueKey)
-    if (holder !== -1) return { id: holder + 1, duplicate: true }
+    if (holder !== -1) return this.#meet(holder, row)
     return { id: this.#pushed.push(pushedJob(row)), duplicate: false }
+  }
+
+  #meet(holder: number, row: NewJob): Enqueued {
+    const kept: Enqueued = { id: holder + 1, duplicate: true }
+    if (row.onConflict === 'error') throw keyHeld(row, kept.id)
+    if (row.onConflict !== 'replace') return kept
+    this.#pushed[holder] = pushedJob(row)
+    return { ...kept, replaced: true }
   }
 
   #nameOf(job: unknown): string {

@@ -1,6 +1,7 @@
 import type { RunInside } from '../../callers-transaction.ts'
 import { KhepriError } from '../../errors.ts'
 import type { Enqueued, JobId, NewJob } from '../store.ts'
+import { keyHeld } from '../unique-keys.ts'
 import type { Row } from './connection.ts'
 import type { Call, Connections, Values } from './connections.ts'
 import { enqueuing, storeError } from './errors.ts'
@@ -45,9 +46,13 @@ export class Enqueuing {
    * now: as above; null for the moment of the statement, since the transaction may have begun long ago.
    */
   async enlist(send: RunInside, jobs: readonly NewJob[], now: number | null): Promise<readonly Enqueued[]> {
-    const { enqueue, enqueueInside } = this.#statements
+    const { enqueue, enqueueInside, replace, replaceInside } = this.#statements
+    const inside = new Map([
+      [enqueue, enqueueInside],
+      [replace, replaceInside],
+    ])
     const run: Run = async (asked, values) => {
-      const statement = asked === enqueue ? enqueueInside : asked
+      const statement = inside.get(asked) ?? asked
       return (await send(statement.text, parametersOf(statement, values))).map(withNumbers)
     }
     try {
@@ -69,7 +74,9 @@ export class Enqueuing {
     for (let tries = 0; tries < mostTries; tries++) {
       for (const chunk of chunksOf(open)) await this.#insertChunk(chunk, now, run, answers)
       const refused = open.filter((job) => !answers.has(job))
-      if (refused.length > 0) await this.#findHolders(refused, run, answers)
+      await this.#replace(refused, now, run, answers)
+      const left = refused.filter((job) => !answers.has(job))
+      if (left.length > 0) await this.#findHolders(left, run, answers)
       open = refused.filter((job) => !answers.has(job))
       if (open.length === 0) return jobs.map((job) => answers.get(job) as Enqueued)
     }
@@ -95,13 +102,28 @@ export class Enqueuing {
     }
   }
 
+  /** One by one and in their order: of several with one key the last one stays. */
+  async #replace(
+    refused: readonly NewJob[],
+    now: number | null,
+    run: Run,
+    answers: Map<NewJob, Enqueued>,
+  ): Promise<void> {
+    for (const job of refused.filter(({ onConflict }) => onConflict === 'replace')) {
+      const [row] = await run(this.#statements.replace, { now, ...replacementOf(job) })
+      if (row) answers.set(job, { id: row.id as JobId, duplicate: true, replaced: true })
+    }
+  }
+
   /** A holder that has gone since is not found; its key is then free for another INSERT. */
   async #findHolders(refused: readonly NewJob[], run: Run, answers: Map<NewJob, Enqueued>): Promise<void> {
     const rows = await run(this.#statements.holders, { keys: texts(refused.map(({ uniqueKey }) => uniqueKey)) })
     const holders = new Map(rows.map((row) => [row.key as string, row.id as JobId]))
     for (const job of refused) {
       const id = holders.get(job.uniqueKey ?? '')
-      if (id !== undefined) answers.set(job, { id, duplicate: true })
+      if (id === undefined) continue
+      if (job.onConflict === 'error') throw keyHeld(job, id)
+      answers.set(job, { id, duplicate: true, ...(job.onConflict === 'replace' && { replaced: false }) })
     }
   }
 }
@@ -131,6 +153,14 @@ function chunksOf(jobs: readonly NewJob[]): readonly (readonly NewJob[])[] {
     }
   }
   return chunks
+}
+
+function replacementOf({ job, queue, priority, version, envelope, uniqueKey, due }: NewJob): Values {
+  return {
+    ...{ job, queue, priority, version, envelope, key: uniqueKey },
+    moment: 'at' in due ? due.at : null,
+    delay: 'delayMs' in due ? due.delayMs : null,
+  }
 }
 
 function columnsOf(jobs: readonly NewJob[]): Values {

@@ -22,6 +22,8 @@ export function statementsFor(tables: Relations) {
     /** The same in a transaction of the caller's. */
     enqueueInside: statement(enqueue(tables, 'inside')),
     holders: statement(holders(tables.jobs)),
+    replace: statement(replace(tables, 'ours')),
+    replaceInside: statement(replace(tables, 'inside')),
     /** Completions, starts and a reservation. */
     lean: byScope((scope) => statement(exchange(tables, scope, 'lean'))),
     /** All of that, and every other ending, and follow-ups. */
@@ -52,6 +54,19 @@ export type Statements = ReturnType<typeof statementsFor>
 
 function byScope(build: (scope: Scope) => Statement): Readonly<Record<Scope, Statement>> {
   return { strict: build('strict'), merged: build('merged'), all: build('all') }
+}
+
+/** The live job under a key becomes another one, unless it is held, or a run of it has counted. */
+function replace(tables: Relations, transaction: 'ours' | 'inside'): string {
+  const isInside = transaction === 'inside'
+  const at = isInside ? nowInside : now
+  return `with ${isInside ? `${momentInside}, ` : ''}replaced as (update ${tables.jobs} j set job = :job::text,
+    queue = :queue::text, priority = :priority::bigint, version = :version::bigint, envelope = :envelope::text,
+    available_at = coalesce(:moment::bigint, ${at} + :delay::bigint)
+  where j.unique_key = :key::text and j.worker is null and j.failures = 0 and j.crashes = 0 and j.suspect <> 1
+    and j.cancelled_at is null returning j.id),
+${rung(tables, 'exists (select from replaced)')}
+select r.id from replaced r left join rung on true`
 }
 
 function enqueue(tables: Relations, transaction: 'ours' | 'inside'): string {

@@ -1,4 +1,5 @@
 import type { Due, Enqueued, JobId, NewJob } from '../store.ts'
+import { keyHeld } from '../unique-keys.ts'
 import type { Connection } from './connection.ts'
 import type { Statements } from './statements.ts'
 
@@ -8,15 +9,37 @@ const rowsAtOnce = 40
 /** What writing new jobs needs of a transaction, ours or a caller's. */
 export interface Inserting {
   readonly connection: Pick<Connection, 'statement'>
-  readonly statements: Pick<Statements, 'insert' | 'liveKeys'>
+  readonly statements: Pick<Statements, 'insert' | 'liveKeys' | 'replace'>
   readonly now: number
 }
 
 /** Where a job of the batch ends up: under the id of a live job, or at a place among the new rows. */
 type Place = { readonly holder: JobId } | { readonly row: number; readonly duplicate: boolean }
 
-/** Writes new jobs, inside a transaction. A unique key that a live job or an earlier one of the batch has writes nothing. */
+/**
+ * Writes new jobs, inside a transaction. A unique key that a live job or an earlier one of the batch has writes nothing,
+ * unless the new job says otherwise. Throws KEY_HELD, upon which the transaction must not commit.
+ */
 export function insertJobs(transaction: Inserting, jobs: readonly NewJob[]): readonly Enqueued[] {
+  if (jobs.every(keeps)) return insertOrKeep(transaction, jobs)
+  return jobs.map((job) => insertOne(transaction, job))
+}
+
+const keeps = ({ onConflict = 'keep' }: NewJob): boolean => onConflict === 'keep'
+
+function insertOne(transaction: Inserting, job: NewJob): Enqueued {
+  const [enqueued] = insertOrKeep(transaction, [job]) as [Enqueued]
+  if (!enqueued.duplicate || keeps(job)) return enqueued
+  if (job.onConflict === 'error') throw keyHeld(job, enqueued.id)
+  return { ...enqueued, replaced: replace(transaction, job) }
+}
+
+function replace({ connection, statements, now }: Inserting, { onConflict: _, due, ...columns }: NewJob): boolean {
+  const parameters = { ...columns, availableAt: momentOf(due, now) }
+  return connection.statement(statements.replace).run(parameters).changes === 1
+}
+
+function insertOrKeep(transaction: Inserting, jobs: readonly NewJob[]): readonly Enqueued[] {
   const { places, fresh } = arrange(jobs, liveKeys(transaction, jobs))
   const ids = insertRows(transaction, fresh)
   return places.map((place) =>

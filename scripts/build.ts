@@ -6,12 +6,13 @@ import { build } from 'rolldown'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** What the package offers: the command line, the library, the kit for tests, and the thread that workers start. What they share has files of its own. */
+/** What the package offers: the command line, the library, the kit for tests, the thread that workers start, and what cannot be waited for in a transaction. What they share has files of its own. */
 const entries = {
   cli: 'src/cli/main.ts',
   index: 'src/index.ts',
   testing: 'src/testing/index.ts',
   'beat-thread-main': 'src/beat-thread-main.ts',
+  'sqlite-enlisting': 'src/core/store/sqlite/enlisting.ts',
 }
 
 /** Taken from the user's node_modules: it has a native part. */

@@ -1,20 +1,39 @@
+import { createRequire } from 'node:module'
 import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { beatInLoop, type StartBeat, unwatched, type Watch } from './core/beat.ts'
 import { beatInThread } from './core/beat-thread.ts'
+import {
+  type Enlisted,
+  enlisted,
+  type PostgresCaller,
+  type RunInside,
+  type SqliteCaller,
+} from './core/callers-transaction.ts'
 import { type Clock, type Random, systemClock } from './core/clock.ts'
 import { type Config, type ConfigInput, type ConfigSources, loadConfig, resolveConfig } from './core/config.ts'
 import { requireDatabaseFile } from './core/database-file.ts'
 import type { SharedDatabase } from './core/database-url.ts'
 import { defaults } from './core/defaults.ts'
-import { Dispatcher, type DispatchRequest, rawJob } from './core/dispatch.ts'
-import { type DurationInput, parseDuration } from './core/duration.ts'
+import { Dispatcher, rawJob } from './core/dispatch.ts'
+import {
+  type DispatchArguments,
+  type DispatchCall,
+  type DispatchOptions,
+  dueOf,
+  type InstanceIn,
+  type JobMap,
+  type PayloadAndOptions,
+  type PayloadOf,
+  requestOf,
+  type ValueIn,
+} from './core/dispatch-call.ts'
 import { Enqueuer } from './core/enqueuer.ts'
 import { KhepriError } from './core/errors.ts'
 import { EventBus } from './core/events.ts'
 import { type Finding, warning } from './core/findings.ts'
-import type { Job, JobDefinition, JobTerms } from './core/job.ts'
-import { jsonTextOf } from './core/json-value.ts'
-import { version } from './core/package.ts'
+import { packageRoot, version } from './core/package.ts'
 import { fateOf, processIdentity } from './core/process-identity.ts'
 import { Pruner } from './core/pruner.ts'
 import { type QueueLimits, slotsFor } from './core/queue-limits.ts'
@@ -23,15 +42,12 @@ import { retentionOf } from './core/retention.ts'
 import type { Admin } from './core/store/admin.ts'
 import type { Migration, Migrations } from './core/store/migrations.ts'
 import type { StoreOptions } from './core/store/options.ts'
-import type { Due, Enqueued, Filter, NewJob, Store } from './core/store/store.ts'
-import { checkUnique, parseMoment, parseTerms, type Terms, termKeys } from './core/terms.ts'
+import type { Enqueued, Filter, NewJob, Store } from './core/store/store.ts'
+import { parseTerms, type Terms } from './core/terms.ts'
 import { refuseStrangers } from './core/unknown-keys.ts'
 import type { WorkHandle, WorkOptions } from './core/work.ts'
 import { checkWorkOptions } from './core/work-options.ts'
 import { Worker } from './core/worker.ts'
-
-/** The keys of `DispatchOptions`. */
-const dispatchKeys: readonly string[] = [...termKeys, 'delay', 'at', 'unique']
 
 /** What an installation can be given besides its configuration. */
 export interface AppParts {
@@ -43,15 +59,6 @@ export interface AppParts {
   readonly root?: string
 }
 
-/** The options of one dispatch: terms that outrank the definition's, and when the job may run. */
-export interface DispatchOptions extends JobTerms {
-  readonly delay?: DurationInput
-  /** A Date, ISO 8601 with an offset, or epoch milliseconds. */
-  readonly at?: Date | string | number
-  /** At most one live job may carry it; a second dispatch answers with the first one's id. */
-  readonly unique?: string
-}
-
 /** Where `loadKhepri` looks; what is given outranks the environment, as the flags of the command line do. */
 export interface LoadOptions {
   /** Where the search for a configuration begins; the working directory unless given. */
@@ -60,27 +67,6 @@ export interface LoadOptions {
   readonly config?: string
   readonly database?: string
 }
-
-/** The payload that a registered value takes: from its definition, its class or its function. */
-export type PayloadOf<Value> =
-  Value extends JobDefinition<infer Payload>
-    ? Payload
-    : Value extends abstract new (
-          ...parameters: never[]
-        ) => infer Instance
-      ? Omit<Instance, keyof Job>
-      : Value extends (payload: infer Payload, ...rest: never[]) => unknown
-        ? Payload
-        : unknown
-
-/** What follows a job's name in a dispatch; a payload that may be {} may be left out. */
-export type PayloadAndOptions<Payload> =
-  Record<never, never> extends Payload
-    ? [payload?: Payload, options?: DispatchOptions]
-    : [payload: Payload, options?: DispatchOptions]
-
-/** Jobs by name, as far as the configuration says it in its types. */
-type JobMap = Readonly<Record<string, unknown>>
 
 /** One job of a `dispatchMany`. */
 export type ManyEntry<Jobs extends JobMap> = {
@@ -106,8 +92,8 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   #store: Promise<Store> | null = null
   #admin: Promise<Admin> | null = null
   #migrations: Promise<Migrations> | null = null
-  #registry: Promise<Registry> | null = null
-  #dispatcher: Promise<Dispatcher> | null = null
+  #registry: Registry | null = null
+  #dispatcher: Dispatcher | null = null
   /** Both sides of the memory store share one state. */
   #memory: Promise<{ readonly store: Store; readonly admin: Admin }> | null = null
 
@@ -126,12 +112,52 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     return (await this.migrations()).apply()
   }
 
-  /** Puts one job in; resolves when it is committed. A payload that is not given is {}. */
-  async dispatch<Name extends keyof Jobs & string>(
+  /**
+   * Puts one job in; resolves when it is committed. A payload that is not given is {}.
+   *
+   * job: a name; or an instance of a class, which is its own payload, or any other value, that `jobs` holds itself.
+   */
+  dispatch(job: InstanceIn<Jobs>, options?: DispatchOptions): Promise<Enqueued>
+  dispatch<Value extends ValueIn<Jobs>>(job: Value, ...rest: PayloadAndOptions<PayloadOf<Value>>): Promise<Enqueued>
+  dispatch<Name extends keyof Jobs & string>(
     job: Name,
-    ...[payload, options = {}]: PayloadAndOptions<PayloadOf<Jobs[Name]>>
-  ): Promise<Enqueued> {
-    const [enqueued] = await this.enqueue([await this.#prepare(job, payload, options)])
+    ...rest: PayloadAndOptions<PayloadOf<Jobs[Name]>>
+  ): Promise<Enqueued>
+  async dispatch(...call: DispatchArguments): Promise<Enqueued> {
+    const [enqueued] = await this.enqueue([await this.#prepare(...call)])
+    return enqueued as Enqueued
+  }
+
+  /**
+   * Dispatches inside a transaction of the caller's: what it puts in is there once the caller commits, and never if not.
+   *
+   * On SQLite `dispatchSync` writes before it returns: code after an await would run outside of the transaction.
+   */
+  with(tx: SqliteCaller): { readonly dispatchSync: DispatchCall<Jobs, Enqueued> }
+  with(tx: PostgresCaller): { readonly dispatch: DispatchCall<Jobs, Promise<Enqueued>> }
+  with(tx: SqliteCaller | PostgresCaller): object {
+    this.#requireOpen()
+    const into = enlisted(tx)
+    if (into.kind === 'postgres')
+      return { dispatch: async (...call: DispatchArguments) => this.enlist(into, await this.#prepare(...call)) }
+    return { dispatchSync: (...call: DispatchArguments) => this.enlist(into, this.#prepareNow(call)) }
+  }
+
+  /** Writes a prepared row on a caller's connection: on SQLite before it returns. Throws USAGE where that is another database. */
+  enlist(into: Enlisted, row: NewJob): Enqueued | Promise<Enqueued> {
+    const { database } = this.config
+    if (into.kind !== database.kind)
+      throw new KhepriError(
+        'USAGE',
+        `with() was given ${into.kind}, and the database of this khepri is ${database.label}`,
+      )
+    if (into.kind === 'postgres') return this.#enlistPostgres(into.run, row)
+    const path = database.kind === 'sqlite' ? database.path : ''
+    return sqliteEnlisting().enlist(into.db, [row], { ...this.#storeOptions, path })[0] as Enqueued
+  }
+
+  async #enlistPostgres(run: RunInside, row: NewJob): Promise<Enqueued> {
+    const [enqueued] = (await (await this.store()).enlist?.(run, [row])) ?? []
     return enqueued as Enqueued
   }
 
@@ -189,22 +215,34 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   }
 
   /** Writes rows that a Dispatcher prepared; durable when it resolves. Concurrent calls share commits. */
-  enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
-    return this.#enqueuer.enqueue(jobs)
+  async enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
+    const enqueued = await this.#enqueuer.enqueue(jobs)
+    if (this.events.isHeard) this.#announce(jobs, enqueued)
+    return enqueued
+  }
+
+  #announce(jobs: readonly NewJob[], enqueued: readonly Enqueued[]): void {
+    for (const [index, { job, queue }] of jobs.entries()) {
+      const answer = enqueued[index]
+      if (answer && !answer.duplicate) this.events.emit('job.enqueued', { id: answer.id, job, queue })
+    }
   }
 
   /** What turns requests into rows; its jobs' modules are imported as they are named. */
   async dispatcher({ allowUnknown = false }: { readonly allowUnknown?: boolean } = {}): Promise<Dispatcher> {
-    return new Dispatcher({
-      registry: await this.registry(),
-      config: this.config,
-      clock: this.#parts.clock ?? systemClock,
-      allowUnknown,
-    })
+    return this.#dispatcherOver(await this.registry(), allowUnknown)
   }
 
-  registry(): Promise<Registry> {
-    this.#registry ??= Registry.open(this.config, {
+  #dispatcherOver(registry: Registry, allowUnknown = false): Dispatcher {
+    return new Dispatcher({ registry, config: this.config, clock: this.#parts.clock ?? systemClock, allowUnknown })
+  }
+
+  async registry(): Promise<Registry> {
+    return this.#registryNow()
+  }
+
+  #registryNow(): Registry {
+    this.#registry ??= Registry.read(this.config, {
       makeExecutable: async (executable) => (await import('./exec/handler.ts')).executableHandler(executable),
     })
     return this.#registry
@@ -244,12 +282,13 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     }
   }
 
-  /** Drains the workers that were started here and closes the database. Afterwards every call that needs it rejects. */
+  /** Drains the workers that were started here, ends the streams of events and closes the database. Afterwards every call that needs it rejects. */
   async close(): Promise<void> {
     const workers = [...this.#workers]
     for (const worker of workers) worker.drain()
     await Promise.allSettled(workers.map(({ finished }) => finished))
     this.#isClosed = true
+    this.events.end()
     const open = [this.#store, this.#admin, this.#migrations].filter((each) => each !== null)
     this.#store = this.#admin = this.#migrations = null
     for (const each of await Promise.allSettled<{ close(): Promise<void> }>(open))
@@ -262,17 +301,17 @@ export class Khepri<Jobs extends JobMap = JobMap> {
       throw new KhepriError('USAGE', 'this khepri was closed', { fix: 'call close() last, or make another one' })
   }
 
-  async #prepare(job: string, payload: unknown, options: DispatchOptions): Promise<NewJob> {
-    refuseStrangers(options, dispatchKeys, { what: 'the options of dispatch', code: 'DATA_INVALID' })
-    const request: DispatchRequest = {
-      job,
-      payloadText: payload === undefined ? '{}' : jsonTextOf(payload),
-      terms: parseTerms(options, ''),
-      due: dueOf(options),
-      unique: options.unique === undefined ? null : checkUnique(options.unique, 'unique'),
-    }
-    this.#dispatcher ??= this.dispatcher()
-    return (await this.#dispatcher).prepare(request)
+  async #prepare(...call: DispatchArguments): Promise<NewJob> {
+    return this.#dispatcherNow().prepare(requestOf(call, this.#registryNow()))
+  }
+
+  #prepareNow(call: DispatchArguments): NewJob {
+    return this.#dispatcherNow().prepareNow(requestOf(call, this.#registryNow()))
+  }
+
+  #dispatcherNow(): Dispatcher {
+    this.#dispatcher ??= this.#dispatcherOver(this.#registryNow())
+    return this.#dispatcher
   }
 
   async #complete(options: Partial<WorkOptions>, registry: Registry): Promise<WorkOptions> {
@@ -369,6 +408,17 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   }
 }
 
+/**
+ * What writes on a connection of the caller's. The caller cannot wait, so it is loaded at once: a file of its own beside
+ * the bundle, which never loads the driver.
+ */
+function sqliteEnlisting(): typeof import('./core/store/sqlite/enlisting.ts') {
+  const file = import.meta.url.endsWith('.ts')
+    ? fileURLToPath(new URL('./core/store/sqlite/enlisting.ts', import.meta.url))
+    : join(packageRoot(), 'dist', 'sqlite-enlisting.js')
+  return createRequire(import.meta.url)(file) as typeof import('./core/store/sqlite/enlisting.ts')
+}
+
 /** Opens the hot side of a store, loading only its own driver. Throws SCHEMA_ and STORE_ errors. */
 export async function openStore(database: SharedDatabase, options: StoreOptions): Promise<Store> {
   switch (database.kind) {
@@ -435,14 +485,6 @@ async function termsOrNone(registry: Registry, name: string): Promise<Terms> {
   } catch {
     return {}
   }
-}
-
-/** When a job may first run; null where the options do not say. Throws DATA_INVALID, also where they say it twice. */
-function dueOf({ delay, at }: Pick<DispatchOptions, 'delay' | 'at'>): Due | null {
-  if (delay !== undefined && at !== undefined) throw new KhepriError('DATA_INVALID', 'delay and at exclude each other')
-  if (delay !== undefined) return { delayMs: parseDuration(delay, 'delay', defaults.maxDelayMs) }
-  if (at !== undefined) return { at: parseMoment(at instanceof Date ? at.getTime() : at, 'at') }
-  return null
 }
 
 function withoutUndefined<T extends object>(options: T): T {

@@ -3,21 +3,20 @@ import './core/require-node.ts'
 export {
   type AppParts,
   createKhepri,
-  type DispatchOptions,
   type Khepri,
   type LoadOptions,
   loadKhepri,
   type ManyEntry,
-  type PayloadAndOptions,
-  type PayloadOf,
 } from './app.ts'
 export type { Backoff, BackoffInput } from './core/backoff.ts'
 export type { StartBeat } from './core/beat.ts'
 export type { Clock, Random, Timer } from './core/clock.ts'
 export { type Config, type ConfigInput, defineConfig } from './core/config.ts'
+export type { DispatchOptions, PayloadAndOptions, PayloadOf } from './core/dispatch-call.ts'
 export type { DurationInput } from './core/duration.ts'
 export { type ErrorCode, errorCodes, isKhepriError, KhepriError } from './core/errors.ts'
-export type { DrainReason, Events, WorkerReport } from './core/events.ts'
+export type { Dropped } from './core/event-stream.ts'
+export type { AnyEvent, DrainReason, Events, WorkerReport } from './core/events.ts'
 export { type ExecutableInput, type ExecutableOptions, exec } from './core/executable.ts'
 export {
   defineJob,

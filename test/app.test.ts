@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { DispatchOptions } from '../src/app.ts'
+import type { DispatchOptions } from '../src/core/dispatch-call.ts'
 import type { WorkOptions } from '../src/core/work.ts'
 import { createKhepri, defineJob, loadKhepri } from '../src/index.ts'
 import { TempProject } from './support/temp-project.ts'

@@ -52,9 +52,10 @@ function mayImport(from: string, to: string): boolean {
       return to === 'app' || to === 'core' || isLayer(to)
     case 'app':
       return to === 'core' || isLayer(to)
-    // Entries of the bundle: the library, and the thread that workers start.
+    // Entries of the bundle: the library, the thread that workers start, and the kit for tests.
     case 'index':
     case 'beat-thread-main':
+    case 'testing':
       return to === 'app' || to === 'core' || isLayer(to)
     case 'core':
       return false

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
 import type { Khepri } from '../app.ts'
 import { KhepriError } from '../core/errors.ts'
+import { unstored } from '../core/lone-attempt.ts'
 import type { WholeJob } from '../core/store/admin.ts'
-import type { JobId, NewJob, Reservation } from '../core/store/store.ts'
+import type { JobId, Reservation } from '../core/store/store.ts'
 import { Inputs, located, type PayloadFlags, payloadText } from './dispatch-inputs.ts'
 import type { JsonItem } from './job-files.ts'
 import { unselectedErrors } from './live-selection.ts'
@@ -11,7 +12,7 @@ import { unselectedErrors } from './live-selection.ts'
 export async function jobNamed(app: Khepri, job: string, payload: PayloadFlags): Promise<Reservation> {
   const dispatcher = await app.dispatcher()
   const request = { job, payloadText: payloadText(payload), terms: {}, due: null, unique: null }
-  return unstored(await dispatcher.prepare(request))
+  return unstored(await dispatcher.prepare(request), Date.now())
 }
 
 /** The only job of a file, or of stdin for "-". Throws what refuses a file, and DATA_INVALID where it holds several. */
@@ -21,7 +22,7 @@ export async function jobInFile(app: Khepri, file: string): Promise<Reservation>
   const inputs = new Inputs([file], nothing, { stdin: process.stdin, maxPayloadBytes })
   const item = await onlyOne(inputs, file)
   try {
-    return unstored(await (await app.dispatcher()).prepare(inputs.request(item)))
+    return unstored(await (await app.dispatcher()).prepare(inputs.request(item)), Date.now())
   } catch (error) {
     throw located(error, item)
   }
@@ -61,14 +62,5 @@ export function replayOf(job: WholeJob): Reservation {
     ...{ id, fence, job: job.job, queue, priority, enqueuedAt, envelope },
     ...{ failures: isOver ? Math.max(0, failures - 1) : failures, crashes: 0, suspect: false },
     availableAt: job.availableAt ?? enqueuedAt,
-  }
-}
-
-/** A job that no store knows: its id is 0. */
-function unstored({ job, queue, priority, envelope }: NewJob): Reservation {
-  const now = Date.now()
-  return {
-    ...{ id: 0, fence: 0, job, queue, priority, envelope },
-    ...{ failures: 0, crashes: 0, suspect: false, availableAt: now, enqueuedAt: now },
   }
 }

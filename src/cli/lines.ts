@@ -122,6 +122,7 @@ const table: { readonly [Name in keyof Events]: Entry<Events[Name]> } = {
     text: ({ job, source, message }) =>
       `cannot load ${job} from ${source}: ${message}; its jobs go back and this worker leaves them to others`,
   },
+  'job.enqueued': { level: 'info', weight: 'trace', silent: true },
   'job.started': { level: 'info', weight: 'trace', silent: true },
   'job.done': { level: 'info', weight: 'result', verb: 'DONE' },
   'job.retry': {

@@ -1,7 +1,8 @@
 import { constants } from 'node:os'
 import type { Khepri } from '../app.ts'
-import { Attempt, type AttemptSetting } from '../core/attempt.ts'
+import type { Attempt } from '../core/attempt.ts'
 import { systemClock } from '../core/clock.ts'
+import { type LoneSetting, loneAttempt } from '../core/lone-attempt.ts'
 import { decide, type Outcome, type Verdict } from '../core/policy.ts'
 import type { Reservation } from '../core/store/store.ts'
 
@@ -19,11 +20,9 @@ export interface RanHere {
 
 /** Runs one job in this process as a worker would, and writes nothing to any store. onLog: hears what the job logs. */
 export async function runHere(app: Khepri, job: Reservation, onLog: (text: string) => void): Promise<RanHere> {
-  const { promise: decided, resolve } = Promise.withResolvers<Outcome>()
-  const attempt = new Attempt(job, await settingOf(app, resolve))
+  const { attempt, decided } = loneAttempt(job, await settingOf(app))
   const stopLogging = app.events.on('job.log', ({ text }) => onLog(text))
   const listening = listenFor(attempt)
-  // A handler that ignores its signal never returns: its outcome is waited for, not its end.
   void attempt.run()
   const outcome = await decided
   attempt.dismiss()
@@ -33,17 +32,11 @@ export async function runHere(app: Khepri, job: Reservation, onLog: (text: strin
   return { outcome, verdict: decide(outcome, attempt, Math.random()), attempt: attempt.attempt, tries, ms, signalled }
 }
 
-async function settingOf(app: Khepri, onOutcome: (outcome: Outcome) => void): Promise<AttemptSetting> {
+async function settingOf(app: Khepri): Promise<LoneSetting> {
   const { tries, backoff, timeoutMs, maxPayloadBytes } = app.config
   return {
     ...{ registry: await app.registry(), clock: systemClock, events: app.events },
     ...{ tries, backoff, timeoutMs, maxPayloadBytes },
-    gaveUp: new AbortController().signal,
-    onDecided: (_, outcome) => onOutcome(outcome),
-    // No worker of any store.
-    workerId: () => 0,
-    onStuck: () => {},
-    onBound: () => () => {},
   }
 }
 

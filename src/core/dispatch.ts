@@ -6,7 +6,7 @@ import { KhepriError } from './errors.ts'
 import type { Handler } from './handler.ts'
 import { isDeeperThan } from './json-text.ts'
 import type { RegisteredJob, Registry } from './registry.ts'
-import type { Due, NewJob } from './store/store.ts'
+import type { Due, NewJob, OnConflict } from './store/store.ts'
 import { checkName, type Terms } from './terms.ts'
 
 /** One job as its dispatcher wants it. */
@@ -19,6 +19,8 @@ export interface DispatchRequest {
   /** null: now. */
   readonly due: Due | null
   readonly unique: string | null
+  /** What becomes of it where a live job holds its unique key; that job is kept where it is not said. */
+  readonly onConflict?: OnConflict
 }
 
 export interface DispatcherParts {
@@ -50,15 +52,53 @@ export class Dispatcher {
   }
 
   /**
-   * The row to enqueue. A promise the first time a job name is seen, and where its schema answers with one.
+   * The row to enqueue. A promise where a module has to be imported first, and where the schema answers with one.
    * Throws or rejects with JOB_UNKNOWN, PAYLOAD_REFUSED, DATA_INVALID, or MODULE_BROKEN.
    */
   prepare(request: DispatchRequest): NewJob | Promise<NewJob> {
     this.#checkSize(request)
-    const definition = this.#definitions.get(request.job)
+    const definition = this.#defineNow(request.job)
     return definition
       ? this.#row(request, definition)
       : this.#define(request.job).then((loaded) => this.#row(request, loaded))
+  }
+
+  /**
+   * The row to enqueue, for a caller that cannot wait.
+   *
+   * Throws as `prepare` does, and USAGE for a job whose module was not imported yet or whose schema answers with a promise.
+   */
+  prepareNow(request: DispatchRequest): NewJob {
+    this.#checkSize(request)
+    const definition = this.#defineNow(request.job)
+    if (!definition) throw this.#notReady(request.job)
+    const row = this.#row(request, definition)
+    if (!(row instanceof Promise)) return row
+    row.catch(() => {})
+    throw new KhepriError(
+      'USAGE',
+      `the schema of ${request.job} answers with a promise, and dispatchSync cannot wait`,
+      {
+        fix: 'give the job a schema that answers at once',
+      },
+    )
+  }
+
+  #notReady(job: string): KhepriError {
+    if (!this.#parts.registry.get(job)) return this.#parts.registry.unknown(job)
+    return new KhepriError('USAGE', `the module of ${job} was not imported yet, and dispatchSync cannot wait for it`, {
+      fix: 'put the job itself into jobs instead of its path',
+    })
+  }
+
+  /** The definition of a job for which nothing has to be imported; null for others. */
+  #defineNow(job: string): Definition | null {
+    const known = this.#definitions.get(job)
+    if (known) return known
+    const registered = this.#parts.registry.get(job)
+    const definition = registered ? definitionNow(registered) : null
+    if (definition) this.#definitions.set(checkName(job, 'job'), definition)
+    return definition
   }
 
   async #define(job: string): Promise<Definition> {
@@ -125,15 +165,27 @@ export class Dispatcher {
       queue: queue ?? this.#parts.config.queue,
       priority: priority ?? defaults.priority,
       due: request.due ?? { delayMs: 0 },
+      ...(request.onConflict && { onConflict: request.onConflict }),
     })
   }
+}
+
+function definitionNow(registered: RegisteredJob): Definition | null {
+  const terms = registered.termsNow()
+  if (terms === null || !registered.mayHaveSchema) return terms && { terms, check: null }
+  const handler = registered.handlerNow()
+  return handler && { terms, check: checkOf(handler) }
 }
 
 async function definitionOf(registered: RegisteredJob): Promise<Definition> {
   const terms = await registered.terms()
   if (!registered.mayHaveSchema) return { terms, check: null }
   const handler = await registered.handler()
-  return { terms, check: handler.hasSchema ? (payload) => handler.check(payload) : null }
+  return { terms, check: checkOf(handler) }
+}
+
+function checkOf(handler: Handler): Definition['check'] {
+  return handler.hasSchema ? (payload) => handler.check(payload) : null
 }
 
 /**

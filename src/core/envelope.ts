@@ -179,7 +179,7 @@ function shown(value: unknown): string {
 }
 
 /** The row a store writes for an envelope. */
-export function newJob(envelope: Envelope, place: Pick<NewJob, 'queue' | 'priority' | 'due'>): NewJob {
+export function newJob(envelope: Envelope, place: Pick<NewJob, 'queue' | 'priority' | 'due' | 'onConflict'>): NewJob {
   return {
     ...place,
     job: envelope.job,

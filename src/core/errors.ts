@@ -5,7 +5,7 @@
 export const errorCodes = {
   USAGE: 'an unknown command or flag, a bad value, a missing argument',
   NOT_FOUND: 'the id, queue or schedule asked for does not exist',
-  KEY_HELD: 'a live job holds the unique key of a job that was to be put back',
+  KEY_HELD: 'a live job holds the unique key of a job that was to be dispatched or put back',
   JOB_FAILED: 'the job that khepri run ran did not end well',
   UNHEALTHY: 'khepri health found no worker that is well',
   OVER_LIMIT: 'status --check found more ready or failed jobs, or a longer wait, than a limit allows',

@@ -1,3 +1,4 @@
+import { type Dropped, EventStream } from './event-stream.ts'
 import type { FailReason, JobId } from './store/store.ts'
 
 /** What every event about one job carries. */
@@ -25,6 +26,11 @@ export interface Events {
   'worker.stopped': WorkerReport
   'store.lost': { readonly message: string }
   'store.back': { readonly outageMs: number }
+  /**
+   * Committed by a dispatch of this installation in this process; nobody hears it elsewhere. Not said of duplicates, nor
+   * inside a transaction of the caller's, whose commit khepri does not see.
+   */
+  'job.enqueued': { readonly id: JobId; readonly job: string; readonly queue: string }
   'job.started': JobFacts & { readonly waitMs: number }
   'job.done': JobFacts & { readonly ms: number; readonly waitMs: number }
   'job.retry': JobFacts & { readonly ms: number; readonly delayMs: number; readonly error: ErrorFacts }
@@ -90,6 +96,15 @@ export interface WorkerReport {
   readonly ms: number
 }
 
+/** Any event, as a stream hands it out: its name beside its facts, as a line of `khepri work --json` has them. */
+export type AnyEvent = { readonly [Name in keyof Events]: { readonly event: Name } & Events[Name] }[keyof Events]
+
+/** When a stream of events ends by itself. */
+export interface StreamOptions {
+  /** Ends the stream when it aborts. */
+  readonly signal?: AbortSignal
+}
+
 type Listener<Name extends keyof Events> = (event: Events[Name]) => void
 type AnyListener = <Name extends keyof Events>(name: Name, event: Events[Name]) => void
 
@@ -98,6 +113,38 @@ const ignore = (): void => {}
 /** Hands events to listeners in the order they were added. A listener that throws, or rejects, disturbs nobody. */
 export class EventBus {
   readonly #any = new Set<AnyListener>()
+  readonly #streams = new Set<EventStream<AnyEvent>>()
+  #isOver = false
+
+  /** Tells whether anybody listens: to put together what nobody hears would be in vain. */
+  get isHeard(): boolean {
+    return this.#any.size > 0
+  }
+
+  /** Everything from now on, for `for await`. A slow reader slows nothing down: see `EventStream`. */
+  stream({ signal }: StreamOptions = {}): AsyncIterableIterator<AnyEvent | Dropped, undefined> & AsyncDisposable {
+    const stop = this.onAny((name, event) => stream.push({ event: name, ...event } as unknown as AnyEvent))
+    const end = (): void => stream.end()
+    const stream = new EventStream<AnyEvent>(() => {
+      stop()
+      signal?.removeEventListener('abort', end)
+      this.#streams.delete(stream)
+    })
+    this.#streams.add(stream)
+    signal?.addEventListener('abort', end)
+    if (this.#isOver || signal?.aborted) stream.end()
+    return stream
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<AnyEvent | Dropped, undefined> {
+    return this.stream()
+  }
+
+  /** Ends every stream, those that are opened later too; listeners stay. */
+  end(): void {
+    this.#isOver = true
+    for (const stream of this.#streams) stream.end()
+  }
 
   /** Hears everything; the result stops it. */
   onAny(listener: AnyListener): () => void {

@@ -6,6 +6,7 @@ import {
   type JobFunction,
   jobBrand,
   type SchemaIssue,
+  type SchemaResult,
   type StandardSchema,
 } from './job.ts'
 import type { WorkerId } from './store/store.ts'
@@ -227,24 +228,38 @@ function checker(schema: StandardSchema | undefined, source: string): Handler['c
   return (payload) => validate(schema, payload)
 }
 
-async function validate(schema: StandardSchema, payload: unknown): Promise<Checked> {
+/** Waits only for a schema that answers with a promise. */
+function validate(schema: StandardSchema, payload: unknown): Checked | Promise<Checked> {
   try {
-    const result = await schema['~standard'].validate(payload)
-    return result.issues === undefined
-      ? { ok: true, value: result.value }
-      : { ok: false, issues: result.issues.slice(0, mostIssues).map(issueText) }
+    const result = schema['~standard'].validate(payload)
+    return isThenable(result) ? Promise.resolve(result).then(verdictOf).catch(threw) : verdictOf(result)
   } catch (error) {
-    return { ok: false, issues: [`the schema threw ${oneLine(describeError(error).message)}`] }
+    return threw(error)
   }
 }
+
+const isThenable = <T>(value: T | PromiseLike<T>): value is PromiseLike<T> =>
+  isObject(value) && isFunction((value as Record<PropertyKey, unknown>).then)
+
+function verdictOf(result: SchemaResult<unknown>): Checked {
+  return result.issues === undefined
+    ? { ok: true, value: result.value }
+    : { ok: false, issues: result.issues.slice(0, mostIssues).map(issueText) }
+}
+
+const threw = (error: unknown): Checked => ({
+  ok: false,
+  issues: [`the schema threw ${oneLine(describeError(error).message)}`],
+})
 
 /** The properties of an instance come from an object and from nothing else. */
 function objectChecker(schema: StandardSchema | undefined, source: string): Handler['check'] {
   if (schema === undefined) return requireObject
   const check = checker(schema, source)
-  return async (payload) => {
-    const checked = await check(payload)
-    return checked.ok ? requireObject(checked.value) : checked
+  const narrow = (checked: Checked): Checked => (checked.ok ? requireObject(checked.value) : checked)
+  return (payload) => {
+    const checked = check(payload)
+    return checked instanceof Promise ? checked.then(narrow) : narrow(checked)
   }
 }
 

@@ -30,6 +30,10 @@ export interface RegisteredJob {
   readonly mayBePrefetched: boolean
   /** The handler, imported at the first call. Throws MODULE_BROKEN, at each call. */
   handler(): Promise<Handler>
+  /** The same where nothing has to be imported for it; null where it must be waited for. */
+  termsNow(): Terms | null
+  /** The handler of a job that was given as a value or imported before; null where it must be waited for. Throws MODULE_BROKEN. */
+  handlerNow(): Handler | null
 }
 
 /** What a name stands for before it is loaded. `origin` tells whether two entries mean the same. */
@@ -40,6 +44,8 @@ interface Found {
   readonly terms: Terms | null
   readonly isExecutable?: true
   readonly load: () => Promise<unknown>
+  /** The job, where it was given as a value. */
+  readonly value?: unknown
 }
 
 /** What other layers bring to a registry. */
@@ -53,9 +59,16 @@ interface Reading extends RegistryParts, Pick<Config, 'root' | 'file'> {}
 /** Which handler a job name means: the only place where names and code meet. */
 export class Registry {
   readonly #jobs: ReadonlyMap<string, Registration>
+  readonly #names = new Map<unknown, string>()
 
   private constructor(jobs: ReadonlyMap<string, Registration>) {
     this.#jobs = jobs
+    for (const [name, { origin }] of jobs) if (!this.#names.has(origin)) this.#names.set(origin, name)
+  }
+
+  /** `read`, rejecting where that throws. */
+  static async open(config: Pick<Config, 'jobs' | 'root' | 'file'>, parts: RegistryParts = {}): Promise<Registry> {
+    return Registry.read(config, parts)
   }
 
   /**
@@ -63,7 +76,7 @@ export class Registry {
    *
    * Throws CONFIG_INVALID for an entry that is none and for a name with two handlers, CONFIG_UNSAFE for a folder of a stranger.
    */
-  static async open(config: Pick<Config, 'jobs' | 'root' | 'file'>, parts: RegistryParts = {}): Promise<Registry> {
+  static read(config: Pick<Config, 'jobs' | 'root' | 'file'>, parts: RegistryParts = {}): Registry {
     const jobs = new Map<string, Registration>()
     const reading: Reading = { ...parts, root: config.root, file: config.file }
     for (const entry of config.jobs)
@@ -86,8 +99,7 @@ export class Registry {
 
   /** The first name of a job that was given as a value: a definition, a class, a function; undefined for others. */
   nameOf(job: unknown): string | undefined {
-    for (const [name, registration] of this.#jobs) if (registration.origin === job) return name
-    return undefined
+    return this.#names.get(job)
   }
 
   /** The error for a name that has no handler. */
@@ -135,21 +147,38 @@ class Registration implements RegisteredJob {
     return this.#found.terms ?? (await this.handler()).terms
   }
 
+  termsNow(): Terms | null {
+    return this.#found.terms ?? this.handlerNow()?.terms ?? null
+  }
+
   handler(): Promise<Handler> {
     this.#handler ??= this.#load()
     return this.#handler
   }
 
-  async #load(): Promise<Handler> {
+  handlerNow(): Handler | null {
+    if (this.#ready !== null || this.#found.value === undefined) return this.#ready
     try {
-      return await this.#make()
+      return this.#make(this.#found.value)
     } catch (error) {
-      throw isKhepriError(error) ? error : unreadable(this.source, error)
+      throw this.#broken(error)
     }
   }
 
-  async #make(): Promise<Handler> {
-    const handler = handlerOf(await this.#found.load(), this.source, this.#root)
+  async #load(): Promise<Handler> {
+    try {
+      return this.#make(await this.#found.load())
+    } catch (error) {
+      throw this.#broken(error)
+    }
+  }
+
+  #broken(error: unknown): KhepriError {
+    return isKhepriError(error) ? error : unreadable(this.source, error)
+  }
+
+  #make(job: unknown): Handler {
+    const handler = handlerOf(job, this.source, this.#root)
     const { terms } = this.#found
     this.#ready = terms === null ? handler : { ...handler, terms: { ...handler.terms, ...terms } }
     return this.#ready
@@ -222,7 +251,7 @@ function ofEntry(value: unknown, name: string, reading: Reading): Found {
   if (typeof value === 'string' && value !== '') return ofModule(resolve(root, value), root, null)
   if (isJob(value)) {
     const source = file === null ? `the job ${shown(name)} in the configuration` : inRoot(file, root)
-    return { origin: value, source, terms: isHandlerSource(value) ? value.terms : null, load: async () => value }
+    return { origin: value, source, terms: isHandlerSource(value) ? value.terms : null, load: async () => value, value }
   }
   const what = `jobs.${name}`
   if (!isRecord(value))

@@ -1,3 +1,6 @@
 export type { Opened } from './conformance/context.ts'
 export { type Harness, storeConformance } from './conformance.ts'
+export { FakeQueue, fakeQueue, type PushedJob } from './fake-queue.ts'
 export { ManualClock } from './manual-clock.ts'
+export { TestClock } from './test-clock.ts'
+export { type JobOutcome, type TestConfig, TestKhepri, testKhepri } from './test-khepri.ts'

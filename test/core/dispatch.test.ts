@@ -5,6 +5,7 @@ import { decodeEnvelope } from '../../src/core/envelope.ts'
 import { defineJob } from '../../src/core/job.ts'
 import { Registry } from '../../src/core/registry.ts'
 import { ManualClock } from '../../src/testing/manual-clock.ts'
+import { TempProject } from '../support/temp-project.ts'
 import { brokenModule } from './support/workshop.ts'
 
 const clock = new ManualClock()
@@ -75,8 +76,13 @@ it('the definition outranks the configuration, and the request outranks the defi
   expect(decodeEnvelope(own.envelope, 'note')).toMatchObject({ tries: 9, timeoutMs: 30_000, unique: 'k' })
 })
 
-it('only the first dispatch of a name waits', async () => {
-  const dispatcher = await aDispatcher()
+it('a job that was given as a value does not wait', async () => {
+  expect((await aDispatcher()).prepare(request())).not.toBeInstanceOf(Promise)
+})
+
+it('a module is waited for, and only at the first dispatch of its name', async () => {
+  using project = new TempProject({ 'note.mjs': 'export default () => {}' })
+  const dispatcher = await aDispatcher({ note: `${project.path}/note.mjs` })
   const first = dispatcher.prepare(request())
   expect(first).toBeInstanceOf(Promise)
   await first

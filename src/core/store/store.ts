@@ -6,6 +6,8 @@
  * Errors are KhepriErrors with a STORE_, SCHEMA_ or OUTCOME_ code; with any code but OUTCOME_UNKNOWN nothing was written.
  */
 
+import type { RunInside } from '../callers-transaction.ts'
+
 /** Given out once, growing, never reused; a job keeps its id through failed and retry. */
 export type JobId = number
 
@@ -15,6 +17,9 @@ export type WorkerId = number
 /** When a job may first run: so many milliseconds after the store's own now, or at an epoch millisecond. */
 export type Due = { readonly delayMs: number } | { readonly at: number }
 
+/** What becomes of a new job whose unique key a live one holds. */
+export type OnConflict = 'keep' | 'error' | 'replace'
+
 export interface NewJob {
   readonly job: string
   readonly queue: string
@@ -22,16 +27,23 @@ export interface NewJob {
   readonly due: Due
   /** At most one live job may carry it. */
   readonly uniqueKey: string | null
+  /**
+   * keep, where it is not said: the live job stays as it is. error: KEY_HELD, and nothing of the call is written. replace:
+   * the live job becomes this one under its own id, unless it is held, cancelled or a suspect, or a run of it has counted.
+   */
+  readonly onConflict?: OnConflict
   /** The version of the envelope, so that a worker reserves only what it can read. */
   readonly version: number
   /** The encoded envelope; stored as it is. */
   readonly envelope: string
 }
 
-/** `duplicate`: a live job holds the unique key; `id` is that job's and nothing was written. */
+/** `duplicate`: a live job holds the unique key; `id` is that job's and no other was written. */
 export interface Enqueued {
   readonly id: JobId
   readonly duplicate: boolean
+  /** Of a duplicate that asked to replace: whether the live job was one that could be. */
+  readonly replaced?: boolean
 }
 
 /** Proof of holding. A store compares it, and the worker, with the row before it changes anything. */
@@ -88,8 +100,8 @@ export type Settlement = Held &
     | { readonly kind: 'release'; readonly delayMs: number | null }
   )
 
-/** A job that commits together with the completion of `parent`, or not at all. */
-export interface FollowUp extends NewJob {
+/** A job that commits together with the completion of `parent`, or not at all. The holder of a unique key is kept. */
+export interface FollowUp extends Omit<NewJob, 'onConflict'> {
   readonly parent: JobId
 }
 
@@ -267,5 +279,10 @@ export interface Store {
    * where the store can: an optimisation that may be late, come for nothing or not at all. Polling is the truth.
    */
   listen?(onWake: () => void): Promise<() => Promise<void>>
+  /**
+   * Writes new jobs inside a transaction of the caller's, on its connection; they are there once the caller commits. Adds
+   * no commit, no savepoint and no second try. Only where a store can wait for such a connection.
+   */
+  enlist?(run: RunInside, jobs: readonly NewJob[]): Promise<readonly Enqueued[]>
   close(): Promise<void>
 }

@@ -1,6 +1,7 @@
 import { attemptCases } from './cases/attempts.ts'
 import { beatCases } from './cases/beats.ts'
 import { cancelCases } from './cases/cancels.ts'
+import { conflictCases } from './cases/conflicts.ts'
 import { countCases } from './cases/counts.ts'
 import { deathCases } from './cases/deaths.ts'
 import { enqueueCases } from './cases/enqueue.ts'
@@ -32,6 +33,7 @@ export const allCases: readonly ConformanceCase[] = [
   ...fenceCases,
   ...followUpCases,
   ...uniqueCases,
+  ...conflictCases,
   ...filterCases,
   ...pauseCases,
   ...nextDueCases,

@@ -40,6 +40,8 @@ const registered = (name: string, handler: () => Promise<Handler>): RegisteredJo
   ready: null,
   mayBePrefetched: true,
   handler,
+  handlerNow: () => null,
+  termsNow: () => ({}),
 })
 
 async function brokenModule(): Promise<never> {

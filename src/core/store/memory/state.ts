@@ -100,22 +100,22 @@ export class MemoryState {
   /** Adds a new job, unless a live one holds its unique key. */
   insert(job: NewJob): Enqueued {
     const holder = this.holderOf(job.uniqueKey)
-    if (holder) return { id: holder.id, duplicate: true }
+    if (holder) return this.#meet(holder, job)
     const id = ++this.#lastId
-    this.jobs.set(id, {
-      ...untouched,
-      id,
-      job: job.job,
-      queue: job.queue,
-      priority: job.priority,
-      uniqueKey: job.uniqueKey,
-      version: job.version,
-      enqueuedAt: this.now(),
-      envelope: job.envelope,
-      availableAt: this.#momentOf(job.due),
-      fence: 0,
-    })
+    this.jobs.set(id, { ...untouched, ...this.#columnsOf(job), id, enqueuedAt: this.now(), fence: 0 })
     return { id, duplicate: false }
+  }
+
+  #meet(holder: LiveJob, job: NewJob): Enqueued {
+    const kept: Enqueued = { id: holder.id, duplicate: true }
+    if (job.onConflict !== 'replace') return kept
+    const replaced = isReplaceable(holder)
+    if (replaced) this.jobs.set(holder.id, { ...holder, ...this.#columnsOf(job) })
+    return { ...kept, replaced }
+  }
+
+  #columnsOf({ job, queue, priority, uniqueKey, version, envelope, due }: NewJob) {
+    return { job, queue, priority, uniqueKey, version, envelope, availableAt: this.#momentOf(due) }
   }
 
   #momentOf(due: Due): number {
@@ -152,6 +152,11 @@ export class MemoryState {
     const last = all.slice(defaults.keptFirstAttempts).slice(-defaults.keptLastAttempts)
     this.attempts.set(id, [...first, ...last])
   }
+}
+
+/** Nobody runs it, and no run of it has counted. */
+function isReplaceable({ worker, failures, crashes, suspect, cancelledAt }: LiveJob): boolean {
+  return worker === null && failures === 0 && crashes === 0 && !suspect && cancelledAt === null
 }
 
 /** A job nobody holds and nothing has happened to. */

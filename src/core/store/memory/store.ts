@@ -25,6 +25,7 @@ import type {
   WorkerId,
   WorkerProfile,
 } from '../store.ts'
+import { keyHeld } from '../unique-keys.ts'
 import { MemoryAdmin } from './admin.ts'
 import { selectFor, takeable, wantedOfAnyVersion } from './selection.ts'
 import { type Death, free, type LiveJob, MemoryState, reservationOf, type WorkerState } from './state.ts'
@@ -49,7 +50,18 @@ class MemoryStore implements Store {
   }
 
   async enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
+    this.#refuseConflicts(jobs)
     return jobs.map((job) => this.#state.insert(job))
+  }
+
+  /** Before anything is written: all or none. An earlier job of the same call counts. */
+  #refuseConflicts(jobs: readonly NewJob[]): void {
+    for (const [index, job] of jobs.entries()) {
+      if (job.onConflict !== 'error' || job.uniqueKey === null) continue
+      const holder = this.#state.holderOf(job.uniqueKey)
+      if (holder) throw keyHeld(job, holder.id)
+      if (jobs.slice(0, index).some(({ uniqueKey }) => uniqueKey === job.uniqueKey)) throw keyHeld(job, null)
+    }
   }
 
   async exchange(round: Round): Promise<Exchanged> {

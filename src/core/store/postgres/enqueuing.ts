@@ -1,9 +1,11 @@
+import type { RunInside } from '../../callers-transaction.ts'
 import { KhepriError } from '../../errors.ts'
 import type { Enqueued, JobId, NewJob } from '../store.ts'
+import { keyHeld } from '../unique-keys.ts'
 import type { Row } from './connection.ts'
 import type { Call, Connections, Values } from './connections.ts'
-import { enqueuing } from './errors.ts'
-import { bigints, type Statement, texts } from './statement.ts'
+import { enqueuing, storeError } from './errors.ts'
+import { bigints, parametersOf, type Statement, texts } from './statement.ts'
 import type { Statements } from './statements.ts'
 
 /** Rows and characters of one INSERT; a call with more takes several in one transaction. */
@@ -39,6 +41,28 @@ export class Enqueuing {
     )
   }
 
+  /**
+   * The same on a connection of the caller's, inside its transaction: without a commit, a savepoint or another try.
+   * now: as above; null for the moment of the statement, since the transaction may have begun long ago.
+   */
+  async enlist(send: RunInside, jobs: readonly NewJob[], now: number | null): Promise<readonly Enqueued[]> {
+    const { enqueue, enqueueInside, replace, replaceInside } = this.#statements
+    const inside = new Map([
+      [enqueue, enqueueInside],
+      [replace, replaceInside],
+    ])
+    const run: Run = async (asked, values) => {
+      const statement = inside.get(asked) ?? asked
+      return (await send(statement.text, parametersOf(statement, values))).map(withNumbers)
+    }
+    try {
+      return await this.#insert(jobs, now, run)
+    } catch (error) {
+      // Whatever breaks, the caller's transaction is not committed by it.
+      throw storeError(error, { label: this.#label, doing: enqueuing, stage: 'reading', deadlineMs: 0 })
+    }
+  }
+
   /** What comes after a refused INSERT only reads, until the next INSERT. */
   #runAlone(statement: Statement, values: Values): Promise<readonly Row[]> {
     return this.#connections.run(statement, values, statement === this.#statements.holders ? reading : writing)
@@ -50,7 +74,9 @@ export class Enqueuing {
     for (let tries = 0; tries < mostTries; tries++) {
       for (const chunk of chunksOf(open)) await this.#insertChunk(chunk, now, run, answers)
       const refused = open.filter((job) => !answers.has(job))
-      if (refused.length > 0) await this.#findHolders(refused, run, answers)
+      await this.#replace(refused, now, run, answers)
+      const left = refused.filter((job) => !answers.has(job))
+      if (left.length > 0) await this.#findHolders(left, run, answers)
       open = refused.filter((job) => !answers.has(job))
       if (open.length === 0) return jobs.map((job) => answers.get(job) as Enqueued)
     }
@@ -76,15 +102,35 @@ export class Enqueuing {
     }
   }
 
+  /** One by one and in their order: of several with one key the last one stays. */
+  async #replace(
+    refused: readonly NewJob[],
+    now: number | null,
+    run: Run,
+    answers: Map<NewJob, Enqueued>,
+  ): Promise<void> {
+    for (const job of refused.filter(({ onConflict }) => onConflict === 'replace')) {
+      const [row] = await run(this.#statements.replace, { now, ...replacementOf(job) })
+      if (row) answers.set(job, { id: row.id as JobId, duplicate: true, replaced: true })
+    }
+  }
+
   /** A holder that has gone since is not found; its key is then free for another INSERT. */
   async #findHolders(refused: readonly NewJob[], run: Run, answers: Map<NewJob, Enqueued>): Promise<void> {
     const rows = await run(this.#statements.holders, { keys: texts(refused.map(({ uniqueKey }) => uniqueKey)) })
-    const holders = new Map(rows.map((row) => [row.unique_key as string, row.id as JobId]))
+    const holders = new Map(rows.map((row) => [row.key as string, row.id as JobId]))
     for (const job of refused) {
       const id = holders.get(job.uniqueKey ?? '')
-      if (id !== undefined) answers.set(job, { id, duplicate: true })
+      if (id === undefined) continue
+      if (job.onConflict === 'error') throw keyHeld(job, id)
+      answers.set(job, { id, duplicate: true, ...(job.onConflict === 'replace' && { replaced: false }) })
     }
   }
+}
+
+/** Drivers read whole numbers of 64 bits as texts, unless their owner has said otherwise. */
+function withNumbers(row: Row): Row {
+  return { ...row, id: Number(row.id), place: Number(row.place) }
 }
 
 /** A refused single job has written nothing, and without keys nothing is refused: no transaction is needed. */
@@ -107,6 +153,14 @@ function chunksOf(jobs: readonly NewJob[]): readonly (readonly NewJob[])[] {
     }
   }
   return chunks
+}
+
+function replacementOf({ job, queue, priority, version, envelope, uniqueKey, due }: NewJob): Values {
+  return {
+    ...{ job, queue, priority, version, envelope, key: uniqueKey },
+    moment: 'at' in due ? due.at : null,
+    delay: 'delayMs' in due ? due.delayMs : null,
+  }
 }
 
 function columnsOf(jobs: readonly NewJob[]): Values {

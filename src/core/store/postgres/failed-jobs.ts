@@ -69,7 +69,7 @@ export class FailedJobs {
   async #nameHolders(transaction: Transaction, blocked: readonly Row[], fates: Map<string, Fate>): Promise<void> {
     const keys = texts(blocked.map((row) => row.unique_key as string))
     const rows = await transaction.run(this.#statements.holders, { keys })
-    const holders = new Map(rows.map((row) => [row.unique_key, row.id as JobId]))
+    const holders = new Map(rows.map((row) => [row.key, row.id as JobId]))
     for (const row of blocked) {
       const holder = holders.get(row.unique_key)
       if (holder !== undefined) fates.set(keyOf(heldOf(row)), { holder })

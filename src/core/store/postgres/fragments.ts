@@ -50,6 +50,13 @@ export function rung({ workers, channel }: Relations, when: string): string {
 /** The server's moment, in epoch milliseconds: the beginning of the transaction. */
 export const serverNow = 'floor(extract(epoch from now()) * 1000)::bigint'
 
+/** The moment itself, where the transaction is a caller's and may have begun long ago. */
+const clockNow = 'floor(extract(epoch from clock_timestamp()) * 1000)::bigint'
+
+/** `now` in a transaction of a caller's; one moment for all rows, since it stands in a part of its own. */
+export const momentInside = `moment as materialized (select coalesce(:now::bigint, ${clockNow}) as ms)`
+export const nowInside = '(select m.ms from moment m)'
+
 /** The one expression of now; `:now` is a clock's where the store was opened with one, and null otherwise. */
 export const now = `coalesce(:now::bigint, ${serverNow})`
 
@@ -65,9 +72,9 @@ export function these(part: string, where = ''): string {
 }
 
 /** The ids were drawn before, so that an answer finds its question. A taken key waits for its holder's commit. */
-export function insertJobs(jobs: string, source: string): string {
+export function insertJobs(jobs: string, source: string, at = now): string {
   return `insert into ${jobs} (id, queue, priority, available_at, job, unique_key, version, enqueued_at, envelope)
-    select a.id, a.queue, a.priority, coalesce(a.moment, ${now} + a.delay), a.job, a.unique_key, a.version, ${now},
+    select a.id, a.queue, a.priority, coalesce(a.moment, ${at} + a.delay), a.job, a.unique_key, a.version, ${at},
       a.envelope from ${source}
     on conflict (unique_key) where unique_key is not null do nothing returning id`
 }
@@ -81,5 +88,5 @@ export function archive(ended: string, source: string): string {
 
 /** Who holds unique keys now. */
 export function holders(jobs: string): string {
-  return `select j.unique_key, j.id from ${jobs} j where j.unique_key = any(:keys::text[])`
+  return `select j.unique_key as key, j.id from ${jobs} j where j.unique_key = any(:keys::text[])`
 }

@@ -1,5 +1,5 @@
 import { exchange } from './exchange.ts'
-import { free, holders, insertJobs, now, type Relations, rung } from './fragments.ts'
+import { free, holders, insertJobs, momentInside, now, nowInside, type Relations, rung } from './fragments.ts'
 import { look } from './looking.ts'
 import { abandoned, adopt, chores, endAbandoned, forgetDead, freeDead, heldByDead, judge } from './recovering.ts'
 import { nextDue, type Scope } from './reserving.ts'
@@ -18,8 +18,12 @@ import { type Statement, statement } from './statement.ts'
 /** Builds the statements of one installation; each text is always the same, so that the server prepares it once. */
 export function statementsFor(tables: Relations) {
   return {
-    enqueue: statement(enqueue(tables)),
+    enqueue: statement(enqueue(tables, 'ours')),
+    /** The same in a transaction of the caller's. */
+    enqueueInside: statement(enqueue(tables, 'inside')),
     holders: statement(holders(tables.jobs)),
+    replace: statement(replace(tables, 'ours')),
+    replaceInside: statement(replace(tables, 'inside')),
     /** Completions, starts and a reservation. */
     lean: byScope((scope) => statement(exchange(tables, scope, 'lean'))),
     /** All of that, and every other ending, and follow-ups. */
@@ -52,15 +56,29 @@ function byScope(build: (scope: Scope) => Statement): Readonly<Record<Scope, Sta
   return { strict: build('strict'), merged: build('merged'), all: build('all') }
 }
 
-function enqueue(tables: Relations): string {
+/** The live job under a key becomes another one, unless it is held, or a run of it has counted. */
+function replace(tables: Relations, transaction: 'ours' | 'inside'): string {
+  const isInside = transaction === 'inside'
+  const at = isInside ? nowInside : now
+  return `with ${isInside ? `${momentInside}, ` : ''}replaced as (update ${tables.jobs} j set job = :job::text,
+    queue = :queue::text, priority = :priority::bigint, version = :version::bigint, envelope = :envelope::text,
+    available_at = coalesce(:moment::bigint, ${at} + :delay::bigint)
+  where j.unique_key = :key::text and j.worker is null and j.failures = 0 and j.crashes = 0 and j.suspect <> 1
+    and j.cancelled_at is null returning j.id),
+${rung(tables, 'exists (select from replaced)')}
+select r.id from replaced r left join rung on true`
+}
+
+function enqueue(tables: Relations, transaction: 'ours' | 'inside'): string {
   const { jobs, jobIds } = tables
-  return `with asked as materialized (
+  const isInside = transaction === 'inside'
+  return `with ${isInside ? `${momentInside}, ` : ''}asked as materialized (
   select nextval(${jobIds}) as id, a.* from (
     select * from unnest(:queues::text[], :priorities::bigint[], :delays::bigint[], :moments::bigint[], :jobs::text[],
       :keys::text[], :versions::bigint[], :envelopes::text[])
       with ordinality as u(queue, priority, delay, moment, job, unique_key, version, envelope, place)
     order by u.place) a
-), added as (${insertJobs(jobs, 'asked a order by a.place')}),
+), added as (${insertJobs(jobs, 'asked a order by a.place', isInside ? nowInside : now)}),
 ${rung(tables, 'exists (select from added)')}
 select a.place, a.id, added.id is not null as added from asked a left join added on added.id = a.id left join rung on true`
 }

@@ -1,3 +1,4 @@
+import type { RunInside } from '../../callers-transaction.ts'
 import { requireCurrent } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
 import { RecoveryPass } from '../recovery.ts'
@@ -86,6 +87,10 @@ class PostgresStore implements Store {
 
   enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
     return this.#enqueuing.enqueue(jobs, this.#now)
+  }
+
+  enlist(run: RunInside, jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
+    return this.#enqueuing.enlist(run, jobs, this.#now)
   }
 
   async exchange(round: Round): Promise<Exchanged> {

@@ -6,7 +6,11 @@ import type { Connection } from './connection.ts'
  *
  * Throws SCHEMA_FOREIGN where a table of that name is not a list of migrations.
  */
-export function appliedMigrations(connection: Connection, table: string, label: string): readonly Applied[] | null {
+export function appliedMigrations(
+  connection: Pick<Connection, 'statement'>,
+  table: string,
+  label: string,
+): readonly Applied[] | null {
   const columns = connection.statement('select name from pragma_table_info(?)').pluck().all(table)
   if (columns.length === 0) return null
   if (!['name', 'applied_at', 'least_worker'].every((name) => columns.includes(name))) throw schemaForeign(table, label)

@@ -1,14 +1,45 @@
 import type { Due, Enqueued, JobId, NewJob } from '../store.ts'
-import type { Transaction } from './transaction.ts'
+import { keyHeld } from '../unique-keys.ts'
+import type { Connection } from './connection.ts'
+import type { Statements } from './statements.ts'
 
 /** Rows in one statement; more gain nothing. */
 const rowsAtOnce = 40
 
+/** What writing new jobs needs of a transaction, ours or a caller's. */
+export interface Inserting {
+  readonly connection: Pick<Connection, 'statement'>
+  readonly statements: Pick<Statements, 'insert' | 'liveKeys' | 'replace'>
+  readonly now: number
+}
+
 /** Where a job of the batch ends up: under the id of a live job, or at a place among the new rows. */
 type Place = { readonly holder: JobId } | { readonly row: number; readonly duplicate: boolean }
 
-/** Writes new jobs, inside a transaction. A unique key that a live job or an earlier one of the batch has writes nothing. */
-export function insertJobs(transaction: Transaction, jobs: readonly NewJob[]): readonly Enqueued[] {
+/**
+ * Writes new jobs, inside a transaction. A unique key that a live job or an earlier one of the batch has writes nothing,
+ * unless the new job says otherwise. Throws KEY_HELD, upon which the transaction must not commit.
+ */
+export function insertJobs(transaction: Inserting, jobs: readonly NewJob[]): readonly Enqueued[] {
+  if (jobs.every(keeps)) return insertOrKeep(transaction, jobs)
+  return jobs.map((job) => insertOne(transaction, job))
+}
+
+const keeps = ({ onConflict = 'keep' }: NewJob): boolean => onConflict === 'keep'
+
+function insertOne(transaction: Inserting, job: NewJob): Enqueued {
+  const [enqueued] = insertOrKeep(transaction, [job]) as [Enqueued]
+  if (!enqueued.duplicate || keeps(job)) return enqueued
+  if (job.onConflict === 'error') throw keyHeld(job, enqueued.id)
+  return { ...enqueued, replaced: replace(transaction, job) }
+}
+
+function replace({ connection, statements, now }: Inserting, { onConflict: _, due, ...columns }: NewJob): boolean {
+  const parameters = { ...columns, availableAt: momentOf(due, now) }
+  return connection.statement(statements.replace).run(parameters).changes === 1
+}
+
+function insertOrKeep(transaction: Inserting, jobs: readonly NewJob[]): readonly Enqueued[] {
   const { places, fresh } = arrange(jobs, liveKeys(transaction, jobs))
   const ids = insertRows(transaction, fresh)
   return places.map((place) =>
@@ -32,14 +63,14 @@ function arrange(jobs: readonly NewJob[], holders: ReadonlyMap<string, JobId>): 
   return { places, fresh }
 }
 
-function liveKeys({ connection, statements }: Transaction, jobs: readonly NewJob[]): ReadonlyMap<string, JobId> {
+function liveKeys({ connection, statements }: Inserting, jobs: readonly NewJob[]): ReadonlyMap<string, JobId> {
   const keys = jobs.flatMap(({ uniqueKey }) => (uniqueKey === null ? [] : [uniqueKey]))
   if (keys.length === 0) return new Map()
   const rows = connection.statement(statements.liveKeys).all({ keys: JSON.stringify(keys) })
   return new Map((rows as { key: string; id: JobId }[]).map(({ key, id }) => [key, id]))
 }
 
-function insertRows(transaction: Transaction, jobs: readonly NewJob[]): JobId[] {
+function insertRows(transaction: Inserting, jobs: readonly NewJob[]): JobId[] {
   const ids: JobId[] = []
   for (let at = 0; at < jobs.length; at += rowsAtOnce)
     ids.push(...insertSome(transaction, jobs.slice(at, at + rowsAtOnce)))
@@ -47,7 +78,7 @@ function insertRows(transaction: Transaction, jobs: readonly NewJob[]): JobId[] 
 }
 
 /** Ids within one statement follow each other without a gap: AUTOINCREMENT, and the write lock is ours. */
-function insertSome({ connection, statements, now }: Transaction, jobs: readonly NewJob[]): JobId[] {
+function insertSome({ connection, statements, now }: Inserting, jobs: readonly NewJob[]): JobId[] {
   const values = jobs.flatMap((job) => [
     ...[job.queue, job.priority, momentOf(job.due, now), job.job],
     ...[job.uniqueKey, job.version, now, job.envelope],

@@ -36,6 +36,12 @@ export function statementsFor(names: TableNames) {
       `insert into "${jobs}" (queue, priority, available_at, job, unique_key, version, enqueued_at, envelope)
        values ${Array(rows).fill('(?, ?, ?, ?, ?, ?, ?, ?)').join(', ')}`,
 
+    /** The live job under a key becomes another one, unless it is held, or a run of it has counted. */
+    replace: `update "${jobs}" set job = :job, queue = :queue, priority = :priority, available_at = :availableAt,
+        version = :version, envelope = :envelope
+      where unique_key = :uniqueKey and worker is null and failures = 0 and crashes = 0 and suspect <> 1
+        and cancelled_at is null`,
+
     /** cost: 1 where the attempt counts as a failure. */
     archive: `insert into "${ended}" (id, state, fence, queue, priority, job, failures, version, enqueued_at, ended_at, envelope)
       select id, :state, fence, queue, priority, job, failures + :cost, version, enqueued_at, :now, envelope

@@ -5,8 +5,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/postgres-setup.ts'],
     pool: 'forks',
-    // Tests start whole processes and database servers: two files at a time keep a small machine quick.
-    maxWorkers: 2,
+    // Tests start whole processes and database servers: three files at a time keep two cores busy.
+    maxWorkers: 3,
     testTimeout: 120_000,
     hookTimeout: 120_000,
     reporters: ['default', './test/support/reporter.ts'],

@@ -137,7 +137,7 @@ describe('a file that cannot be used', () => {
     writeFileSync(path, 'a letter to a friend, long enough to be taken for a header of a file of pages\n'.repeat(20))
 
     await expect(openSqliteStore(path, storeOptions())).rejects.toMatchObject({
-      code: 'STORE_FAILED',
+      code: 'CONFIG_INVALID',
       message: 'sqlite:./test.db is not an SQLite database (SQLITE_NOTADB)',
     })
   })

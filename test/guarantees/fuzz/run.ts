@@ -8,7 +8,7 @@ import { feedProcess } from './whole-processes.ts'
 type Menu = Readonly<Record<Exclude<TargetName, 'planted'> | 'rows' | 'processes', number>>
 
 const menus: Readonly<Record<Form, Menu>> = {
-  sample: { 'job-files': 1_000, envelopes: 900, configs: 500, 'command-lines': 400, rows: 250, processes: 8 },
+  sample: { 'job-files': 600, envelopes: 500, configs: 250, 'command-lines': 200, rows: 150, processes: 4 },
   short: { 'job-files': 8_000, envelopes: 5_000, configs: 4_000, 'command-lines': 2_000, rows: 1_000, processes: 40 },
   long: {
     'job-files': 80_000,

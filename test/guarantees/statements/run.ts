@@ -22,7 +22,7 @@ const busyLanes = 2
 const silentLanes = 12
 
 /** In the sample a fault befalls every so many statements; each fault begins at another one. */
-const sampleStep = 29
+const sampleStep = 47
 
 /** So many violations are described; whatever is wrong shows in these. */
 const mostDescribed = 10

@@ -7,7 +7,7 @@ import { repository } from '../support/temp-project.ts'
 const known: ReadonlySet<string> = new Set([...commandTable.keys(), ...aliases.keys(), 'help', 'version'])
 
 /** Words after "khepri" that go on with a sentence: "use the khepri that migrated it". */
-const prose: ReadonlySet<string> = new Set(['that', 'never', 'was', 'knows'])
+const prose: ReadonlySet<string> = new Set(['that', 'never', 'was', 'knows', 'is', 'the', 'beside'])
 
 const read = (file: string): string => readFileSync(join(repository, file), 'utf8')
 

@@ -66,7 +66,8 @@ const leftOut: ReadonlySet<string> = new Set(['rest', 'rejects', 'delay', 'wait'
 
 /** Words of a command line that is mostly right; none of them leads out of the working directory. */
 export function aCommandLine(commands: FlagsOfCommands, dice: Seeded): readonly string[] {
-  const names = [...commands.keys()].filter((name) => name !== 'init')
+  // One writes files, the other goes on until it is told to stop.
+  const names = [...commands.keys()].filter((name) => name !== 'init' && name !== 'watch')
   const name = names[dice.whole(0, names.length - 1)] ?? 'failed'
   const flags = [...(commands.get(name) ?? [])].filter(([flag]) => !leftOut.has(flag))
   const words = Array.from({ length: dice.whole(0, 4) }, () => aFlag(flags, dice)).flat()

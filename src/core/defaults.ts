@@ -80,6 +80,8 @@ export const defaults = Object.freeze({
   maxMessageLength: 8_192,
   maxStackLength: 16_384,
   maxOutputLength: 65_536,
+  /** A dead worker's row stays so long: what a merely frozen one still commits is found and freed. */
+  keepDeadMs: 86_400_000,
   /** Attempts kept of one job: the first ten and the last ninety. */
   keptFirstAttempts: 10,
   keptLastAttempts: 90,

@@ -1,6 +1,9 @@
 import { isKhepriError } from '../errors.ts'
 import type { BeforeFreeing, JobId, Observation, Recovery, WorkerId } from './store.ts'
 
+/** In the column `suspect`: a worker died that held the job unstarted, and it comes to be started or not at all. */
+export const survivor = 2
+
 /** What there is to do; nearly always nothing, and then nothing is locked. */
 export interface Chores {
   /** Somebody is to be declared dead. */

@@ -1,4 +1,5 @@
-import type { JobFilter, StoredJob } from './admin.ts'
+import type { JobFilter, StoredJob, WholeJob } from './admin.ts'
+import { inPages } from './paging.ts'
 import type { FailReason, JobId, WorkerId } from './store.ts'
 
 /**
@@ -15,8 +16,46 @@ export interface StoredJobTables {
   readonly now: string
 }
 
+/** Runs one of these texts. Its parameters by name; `now` is the caller's to add. */
+export type ReadRows = <Row>(
+  text: string,
+  parameters: Readonly<Record<string, string | number | null>>,
+) => Promise<readonly Row[]>
+
+/** Reads jobs wherever they are; the texts are the same for both, only how they are run differs. */
+export class StoredJobs {
+  readonly #tables: StoredJobTables
+  readonly #read: ReadRows
+
+  constructor(tables: StoredJobTables, read: ReadRows) {
+    this.#tables = tables
+    this.#read = read
+  }
+
+  /** See `Admin.jobs`. */
+  list(filter: JobFilter, limit: number | null): AsyncGenerator<StoredJob> {
+    const text = pageText(this.#tables, filter)
+    const { queue = null, job = null } = filter
+    return inPages(limit, async (below, size) =>
+      (await this.#read<StoredRow>(text, { queue, job, below, size })).map(storedJob),
+    )
+  }
+
+  /** See `Admin.stored`. */
+  async one(id: JobId): Promise<WholeJob | null> {
+    const [row] = await this.#read<WholeRow>(wholeText(this.#tables), { id, size: 1 })
+    return row === undefined ? null : { ...storedJob(row), version: row.version, envelope: row.envelope }
+  }
+
+  /** See `Admin.ahead`. */
+  async ahead(id: JobId): Promise<number> {
+    const [row] = await this.#read<{ readonly count: number }>(aheadText(this.#tables), { id })
+    return row?.count ?? 0
+  }
+}
+
 /** One row of an answer. */
-export interface StoredRow {
+interface StoredRow {
   readonly id: JobId
   readonly fence: number
   readonly job: string
@@ -41,13 +80,13 @@ export interface StoredRow {
 }
 
 /** A row with what `pageText` leaves out. */
-export interface WholeRow extends StoredRow {
+interface WholeRow extends StoredRow {
   readonly version: number
   readonly envelope: string
 }
 
 /** The text of one page of jobs; its parameters are now, below, size, and the filter's own names. */
-export function pageText(tables: StoredJobTables, filter: JobFilter): string {
+function pageText(tables: StoredJobTables, filter: JobFilter): string {
   const conditions = [
     'x.id < cast(:below as bigint)',
     ...(filter.queue === undefined ? [] : ['x.queue = cast(:queue as text)']),
@@ -57,7 +96,7 @@ export function pageText(tables: StoredJobTables, filter: JobFilter): string {
 }
 
 /** The text that finds one job; its parameters are now, id and size. */
-export function wholeText(tables: StoredJobTables): string {
+function wholeText(tables: StoredJobTables): string {
   const extra = ', x.version, x.envelope'
   return unionOf(tables, { conditions: ['x.id = cast(:id as bigint)'], state: undefined, extra })
 }
@@ -112,14 +151,14 @@ from ${ended} x where ${wanted.join(' and ')}`
 }
 
 /** The text that counts the free jobs before one that waits; its parameters are now and id. */
-export function aheadText({ jobs, now }: StoredJobTables): string {
+function aheadText({ jobs, now }: StoredJobTables): string {
   return `select count(*) as count from ${jobs} x join ${jobs} a on a.queue = x.queue
 where x.id = cast(:id as bigint) and x.worker is null and a.worker is null and a.cancelled_at is null
   and a.available_at <= ${now} and (a.priority, a.available_at, a.id) < (x.priority, x.available_at, x.id)`
 }
 
 /** Reads a row. */
-export function storedJob(row: StoredRow): StoredJob {
+function storedJob(row: StoredRow): StoredJob {
   const { suspect, worker, workerName, leaseUntil, reason, errorType, error, ...job } = row
   return {
     ...job,

@@ -1,3 +1,4 @@
+import { defaults } from '../../defaults.ts'
 import type { Admin } from '../admin.ts'
 import type { StoreOptions } from '../options.ts'
 import type {
@@ -29,9 +30,6 @@ import { keyHeld } from '../unique-keys.ts'
 import { MemoryAdmin } from './admin.ts'
 import { selectFor, takeable, wantedOfAnyVersion } from './selection.ts'
 import { type Death, free, type LiveJob, MemoryState, reservationOf, type WorkerState } from './state.ts'
-
-/** A dead worker's row stays so long: what a merely frozen one still commits is found and freed. */
-const keepDeadMs = 86_400_000
 
 /** What a memory store needs; with the `state` of another one it opens a second handle on the same jobs. */
 export type MemoryOptions = Pick<StoreOptions, 'clock'> & { readonly state?: MemoryState }
@@ -293,7 +291,7 @@ class MemoryStore implements Store {
       job.fence += 1
       free(job)
     }
-    if (death.at + keepDeadMs < now) this.#state.workers.delete(id)
+    if (death.at + defaults.keepDeadMs < now) this.#state.workers.delete(id)
     return held.length
   }
 

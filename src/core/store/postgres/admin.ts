@@ -22,15 +22,15 @@ import type {
 } from '../admin.ts'
 import type { StoreOptions } from '../options.ts'
 import type { AttemptRecord, FailReason, Held, JobId, WorkerId } from '../store.ts'
-import type { Call, Connections } from './connections.ts'
+import { StoredJobs } from '../stored-jobs.ts'
+import type { Call, Connections, Values } from './connections.ts'
 import { FailedJobs } from './failed-jobs.ts'
-import { relations, rung, serverNow } from './fragments.ts'
+import { now, relations, rung, serverNow } from './fragments.ts'
 import { LiveJobs } from './live-jobs.ts'
 import { Pruning } from './pruning.ts'
 import { type PostgresTables, postgresTables } from './schema.ts'
 import { bigints, type Parameter, statement } from './statement.ts'
 import { openConnections } from './store.ts'
-import { StoredJobs } from './stored-jobs.ts'
 
 /** Failed jobs read at once; only so many are ever in memory. */
 const pageSize = 500
@@ -66,7 +66,15 @@ class PostgresAdmin implements Admin {
     this.#tables = postgresTables(options.names, options.schema)
     this.#failedJobs = new FailedJobs(connections, options)
     this.#liveJobs = new LiveJobs(connections, options)
-    this.#storedJobs = new StoredJobs(connections, options, deadlineMs)
+    // A rare filter scans.
+    const listing: Call = { doing: 'read its jobs', kind: 'reading', deadlineMs }
+    this.#storedJobs = new StoredJobs(
+      { ...relations(options.names, options.schema), now },
+      async <Row>(text: string, parameters: Values) => {
+        const values = { now: options.clock?.now() ?? null, ...parameters }
+        return (await connections.run(statement(text), values, listing)) as unknown as Row[]
+      },
+    )
     this.#pruning = new Pruning(connections, options, deadlineMs)
     this.#reading = queriesOver(connections, { doing: 'read its tables', kind: 'reading', deadlineMs })
     this.#writing = queriesOver(connections, { doing: 'pause or resume queues', kind: 'repeatable' })

@@ -1,18 +1,15 @@
-import type { Chores, RecoverySteps } from '../recovery.ts'
+import { defaults } from '../../defaults.ts'
+import { type Chores, type RecoverySteps, survivor } from '../recovery.ts'
 import type { JobId, Observation, WorkerId } from '../store.ts'
 import type { Row } from './connection.ts'
 import type { Call, Connections, Values } from './connections.ts'
 import { archive, free, now, type Relations, rung, these } from './fragments.ts'
-import { survivor } from './reserving.ts'
 import { bigints, type Statement } from './statement.ts'
 
 /** How many jobs of dead workers, or cancelled ones, are moved in one transaction. */
 const movedAtOnce = 500
 
-/** A dead worker's row stays so long: what a merely frozen one still commits is found and freed. */
-const keepDeadMs = 86_400_000
-
-const longDead = `w.dead_at < ${now} - ${keepDeadMs}`
+const longDead = `w.dead_at < ${now} - ${defaults.keepDeadMs}`
 
 /** Whom an observer knows to be dead. Where it is silent itself, it is the clock that has been set. */
 function dying({ workers }: Relations): string {

@@ -1,9 +1,7 @@
+import { survivor } from '../recovery.ts'
 import { now, type Relations, these } from './fragments.ts'
 
 /** How the next jobs are found: the one condition of what a worker could take, and its two uses. */
-
-/** In the column `suspect`: a worker died that held the job unstarted, and it comes to be started or not at all. */
-export const survivor = 2
 
 /** How a wish names its queues. strict: one queue a group; merged: several; all: whatever queues there are. */
 export type Scope = 'strict' | 'merged' | 'all'

@@ -21,13 +21,13 @@ import type {
 import { requireCurrent } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
 import type { AttemptRecord, FailReason, Held, JobId, WorkerId } from '../store.ts'
+import { StoredJobs } from '../stored-jobs.ts'
 import { appliedMigrations } from './applied.ts'
 import { Connection, operatorRole } from './connection.ts'
 import { LiveJobs } from './live-jobs.ts'
 import { oneOf } from './one-of.ts'
 import { Pruning } from './pruning.ts'
 import { type SqliteTables, sqliteTables } from './schema.ts'
-import { StoredJobs } from './stored-jobs.ts'
 import { now } from './transaction.ts'
 import { allTyped, typed } from './typed.ts'
 
@@ -65,7 +65,11 @@ class SqliteAdmin implements Admin {
     this.#db = drizzle(connection.db)
     this.#tables = sqliteTables(options.names)
     this.#liveJobs = new LiveJobs({ connection, db: this.#db, tables: this.#tables, now: () => this.#now() })
-    this.#storedJobs = new StoredJobs(connection, options.names, () => this.#now())
+    const { jobs, failed, ended, workers } = options.names
+    const quoted = { jobs: `"${jobs}"`, failed: `"${failed}"`, ended: `"${ended}"`, workers: `"${workers}"` }
+    this.#storedJobs = new StoredJobs({ ...quoted, now: ':now' }, <Row>(text: string, parameters: object) =>
+      connection.read(() => connection.statement(text).all({ ...parameters, now: this.#now() }) as Row[]),
+    )
     this.#pruning = new Pruning(connection, options.names, () => this.#now())
   }
 

@@ -1,10 +1,8 @@
+import { defaults } from '../../defaults.ts'
 import type { TableNames } from '../names.ts'
 import type { Chores, RecoverySteps } from '../recovery.ts'
 import type { JobId, Observation, WorkerId } from '../store.ts'
 import type { Transaction } from './transaction.ts'
-
-/** A dead worker's row stays so long: what a merely frozen one still commits is found and freed. */
-const keepDeadMs = 86_400_000
 
 /** Jobs looked at for what does not belong into their columns, at each call: the file is not to be read whole. */
 const lookedAtOnce = 5_000
@@ -28,7 +26,7 @@ export class SqliteRecovering implements RecoverySteps {
   /** A look does not queue for the write lock. */
   chores(observation: Observation): Promise<Chores> {
     return this.#read(({ connection, statements, now }) => {
-      const before = now - keepDeadMs
+      const before = now - defaults.keepDeadMs
       const found = connection.statement(statements.chores).get({ ...parametersOf(observation), now, before })
       const { judge, free, end, forget } = found as Record<Exclude<keyof Chores, 'adopt'>, number>
       const adopt = connection.statement(this.#texts.isOrphaned).pluck().get() === 1
@@ -83,7 +81,7 @@ export class SqliteRecovering implements RecoverySteps {
 
   async forget(): Promise<void> {
     await this.#write(({ connection, statements, now }) => {
-      connection.statement(statements.forgetDead).run({ before: now - keepDeadMs })
+      connection.statement(statements.forgetDead).run({ before: now - defaults.keepDeadMs })
     })
   }
 

@@ -1,6 +1,7 @@
+import { survivor } from '../recovery.ts'
 import type { Filter, Reservation, Wish } from '../store.ts'
 import type { Connection } from './connection.ts'
-import { filterParameters, type Statements, survivor } from './statements.ts'
+import { filterParameters, type Statements } from './statements.ts'
 
 /** A job that could be reserved, as it was read: the fence it has now, the suspect flag as a number. */
 export type Candidate = Omit<Reservation, 'suspect'> & { readonly suspect: number }

@@ -1,9 +1,7 @@
 import { defaults } from '../../defaults.ts'
 import type { TableNames } from '../names.ts'
+import { survivor } from '../recovery.ts'
 import type { Filter } from '../store.ts'
-
-/** In the column `suspect`: a worker died that held the job unstarted, and it is not held in advance again. */
-export const survivor = 2
 
 /** How many jobs of dead workers, or cancelled ones, are moved in one transaction. */
 const movedAtOnce = 500

@@ -2,7 +2,7 @@ import { constants } from 'node:os'
 import type { Khepri } from '../app.ts'
 import type { Attempt } from '../core/attempt.ts'
 import { systemClock } from '../core/clock.ts'
-import { type LoneSetting, loneAttempt } from '../core/lone-attempt.ts'
+import { type LoneSetting, loneAttempt, runLone } from '../core/lone-attempt.ts'
 import { decide, type Outcome, type Verdict } from '../core/policy.ts'
 import type { Reservation } from '../core/store/store.ts'
 
@@ -20,13 +20,10 @@ export interface RanHere {
 
 /** Runs one job in this process as a worker would, and writes nothing to any store. onLog: hears what the job logs. */
 export async function runHere(app: Khepri, job: Reservation, onLog: (text: string) => void): Promise<RanHere> {
-  const { attempt, decided } = loneAttempt(job, await settingOf(app))
-  const stopLogging = app.events.on('job.log', ({ text }) => onLog(text))
+  const lone = loneAttempt(job, await settingOf(app))
+  const { attempt } = lone
   const listening = listenFor(attempt)
-  void attempt.run()
-  const outcome = await decided
-  attempt.dismiss()
-  stopLogging()
+  const outcome = await runLone(lone, app.events, onLog)
   const signalled = listening.stop()
   const { tries, ms } = attempt
   return { outcome, verdict: decide(outcome, attempt, Math.random()), attempt: attempt.attempt, tries, ms, signalled }

@@ -1,4 +1,5 @@
 import { Attempt, type AttemptSetting } from './attempt.ts'
+import type { EventBus } from './events.ts'
 import type { Outcome } from './policy.ts'
 import type { NewJob, Reservation } from './store/store.ts'
 
@@ -15,7 +16,7 @@ export interface LoneAttempt {
   readonly decided: Promise<Outcome>
 }
 
-/** Prepares one run of one job as a worker would do it; `attempt.run()` begins it. */
+/** Prepares one run of one job as a worker would do it; `runLone` begins it. */
 export function loneAttempt(job: Reservation, setting: LoneSetting): LoneAttempt {
   const { promise: decided, resolve } = Promise.withResolvers<Outcome>()
   const attempt = new Attempt(job, {
@@ -28,6 +29,20 @@ export function loneAttempt(job: Reservation, setting: LoneSetting): LoneAttempt
     onBound: () => () => {},
   })
   return { attempt, decided }
+}
+
+/** Begins it, and waits until it is clear how it ended. onLog: hears what the job logs. */
+export async function runLone(
+  { attempt, decided }: LoneAttempt,
+  events: EventBus,
+  onLog: (text: string) => void,
+): Promise<Outcome> {
+  const stopLogging = events.on('job.log', ({ text }) => onLog(text))
+  void attempt.run()
+  const outcome = await decided
+  attempt.dismiss()
+  stopLogging()
+  return outcome
 }
 
 /** A job that no store knows: its id is 0. now: epoch milliseconds. */

@@ -12,7 +12,7 @@ import type {
 import { requestOf } from '../core/dispatch-call.ts'
 import { envelopeVersion } from '../core/envelope.ts'
 import { KhepriError } from '../core/errors.ts'
-import { loneAttempt, unstored } from '../core/lone-attempt.ts'
+import { loneAttempt, runLone, unstored } from '../core/lone-attempt.ts'
 import { decide, type Verdict } from '../core/policy.ts'
 import type { FailedJob } from '../core/store/admin.ts'
 import type { FailReason, Filter } from '../core/store/store.ts'
@@ -113,14 +113,10 @@ export class TestKhepri<Jobs extends JobMap = JobMap> extends Khepri<Jobs> {
     const { clock, events } = this
     const { tries, backoff, timeoutMs, maxPayloadBytes } = this.config
     const setting = { registry, clock, events, tries, backoff, timeoutMs, maxPayloadBytes }
-    const { attempt, decided } = loneAttempt(unstored(row, clock.now()), setting)
+    const lone = loneAttempt(unstored(row, clock.now()), setting)
     const logged: string[] = []
-    const stopLogging = events.on('job.log', ({ text }) => logged.push(text))
-    void attempt.run()
-    const outcome = await decided
-    attempt.dismiss()
-    stopLogging()
-    return { ...outcomeOf(decide(outcome, attempt, random())), logged }
+    const outcome = await runLone(lone, events, (text) => logged.push(text))
+    return { ...outcomeOf(decide(outcome, lone.attempt, random())), logged }
   }
 
   /** The jobs that have failed for good, newest first. */

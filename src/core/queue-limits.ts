@@ -12,12 +12,15 @@ export interface QueueRoom {
   readonly most: number
 }
 
+const unlimited: QueueRoom = { full: [], most: Number.POSITIVE_INFINITY }
+
 /** Compares what runs with the limits. running: jobs of a queue that take a slot. */
 export function queueRoom(
   limits: QueueLimits,
   queues: Filter['queues'],
   running: (queue: string) => number,
 ): QueueRoom {
+  if (limits.size === 0) return unlimited
   const served = queues === 'all' ? null : new Set(queues.flat())
   const rooms = [...limits]
     .filter(([queue]) => served?.has(queue) ?? true)

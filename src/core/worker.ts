@@ -68,15 +68,15 @@ export class Worker implements WorkHandle {
   readonly #suspectRoom: SuspectRoom
   /** Attempts that began out of the prefetched ones: the store has not been told yet. */
   readonly #unmarked = new Set<Attempt>()
-  /** Rounds under way, and what they ask for. */
+  /** Rounds under way, and how many jobs they ask for. */
   #flights = 0
+  #asked = 0
   /** When a round last ended, or the first one after none began; by the monotonic clock. */
   #flownAt = 0
   /** Ends what the store's wake-ups call; null: there are none. */
   #unlisten: (() => Promise<void>) | null = null
   /** Until when others know that this worker sleeps; by the monotonic clock. */
   #asleepUntil = 0
-  #asked = 0
   /** The oldest result, or start, that waits to be told; by the monotonic clock. */
   #untoldSince: number | null = null
   readonly #startedAt: number

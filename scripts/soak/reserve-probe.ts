@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Reservation, Store, Wish } from '../../src/core/store/store.ts'
+import { aWish } from '../../src/testing/conformance/builders.ts'
 
 const everyMs = 100
 
@@ -69,15 +70,6 @@ export class ReserveProbe {
 
   #wish(): Wish {
     // What fails has to fail where its failure is counted.
-    const everything = {
-      queues: 'all',
-      exceptQueues: [],
-      only: null,
-      except: ['fail'],
-      exclude: [],
-      maxVersion: 1,
-      suspects: false,
-    } as const
-    return { ...everything, sleepMs: null, limit: 1, maxBytes: 1_000_000, started: 1, batch: ++this.#batch }
+    return aWish({ queues: 'all', except: ['fail'], limit: 1, maxBytes: 1_000_000, batch: ++this.#batch })
   }
 }

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import { sleep } from '../../src/core/clock.ts'
 import type { Fate } from '../../src/core/process-identity.ts'
 import type { WorkerId } from '../../src/core/store/store.ts'
+import { aWish } from '../../src/testing/conformance/builders.ts'
 import { Workshop } from './support/workshop.ts'
 
 /** A neighbour that holds started jobs and has just beaten: only its process can tell that it is dead. */
@@ -11,16 +12,7 @@ async function neighbour(shop: Workshop, worker: WorkerId, jobs: number): Promis
     worker,
     profile: { ...here, name: `neighbour-${worker}`, version: '1', queues: '*', concurrency: jobs, leaseMs: 90_000 },
   })
-  const filter = {
-    queues: 'all',
-    exceptQueues: [],
-    only: null,
-    except: [],
-    exclude: [],
-    maxVersion: 1,
-    suspects: false,
-  } as const
-  const reserve = { ...filter, limit: jobs, maxBytes: 1e9, batch: 1, sleepMs: null, started: jobs }
+  const reserve = aWish({ queues: 'all', limit: jobs, maxBytes: 1e9 })
   await shop.store.exchange({ worker, settle: [], enqueue: [], disown: [], start: [], reserve })
 }
 

@@ -9,6 +9,7 @@ import { openSqliteAdmin } from '../../../src/core/store/sqlite/admin.ts'
 import { openSqliteMigrations } from '../../../src/core/store/sqlite/migrate.ts'
 import { openSqliteStore } from '../../../src/core/store/sqlite/store.ts'
 import type { NewJob, Round, Store, Wish } from '../../../src/core/store/store.ts'
+import { aWish as anyWish } from '../../../src/testing/conformance/builders.ts'
 
 /** Options of an ordinary installation. */
 export function storeOptions(given: Partial<StoreOptions> = {}): StoreOptions {
@@ -65,16 +66,7 @@ export function aJob(given: Partial<NewJob> = {}): NewJob {
 }
 
 export function aWish(given: Partial<Wish> = {}): Wish {
-  const filter = {
-    queues: 'all',
-    exceptQueues: [],
-    only: null,
-    except: [],
-    exclude: [],
-    maxVersion: 1,
-    suspects: true,
-  } as const
-  return { ...filter, limit: 10, maxBytes: 1_000_000, batch: 1, sleepMs: null, started: 10, ...given }
+  return anyWish({ queues: 'all', suspects: true, limit: 10, maxBytes: 1_000_000, started: 10, ...given })
 }
 
 export function aRound(given: Partial<Round> = {}): Round {

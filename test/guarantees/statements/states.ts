@@ -1,5 +1,6 @@
 import type { Held, Store } from '../../../src/core/store/store.ts'
 import { createKhepri } from '../../../src/index.ts'
+import { aWish } from '../../../src/testing/conformance/builders.ts'
 import type { Site } from './site.ts'
 
 /** How to come from a migrated database to each state that an operation starts from. */
@@ -84,20 +85,7 @@ async function take(
     enqueue: [],
     start: [],
     disown: [],
-    reserve: {
-      queues: 'all',
-      exceptQueues: [],
-      only: null,
-      except: [],
-      exclude: [],
-      maxVersion: 1,
-      suspects: true,
-      limit,
-      started,
-      maxBytes: 1_000_000,
-      batch: 1,
-      sleepMs: null,
-    },
+    reserve: aWish({ queues: 'all', suspects: true, limit, started, maxBytes: 1_000_000 }),
   })
   return reserved
 }

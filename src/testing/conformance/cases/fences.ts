@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Held, Settlement } from '../../../core/store/store.ts'
-import { endings, enqueueAll, enqueueOne, gather, jobs, leaseMs } from '../builders.ts'
+import { aWish, endings, enqueueAll, enqueueOne, gather, jobs, leaseMs } from '../builders.ts'
 import type { ConformanceCase, Context } from '../context.ts'
 import { idsOf, type TestWorker } from '../test-worker.ts'
 
@@ -54,15 +54,7 @@ const ways: Readonly<Record<string, (context: Context) => Promise<Late>>> = {
 async function view({ admin, store }: Context) {
   const counts = (await admin.counts()).map((one) => ({ ...one }))
   const failed = (await gather(admin.failed({}, null))).map((one) => ({ ...one }))
-  const next = await store.nextDue({
-    queues: 'all',
-    exceptQueues: [],
-    only: null,
-    except: [],
-    exclude: [],
-    maxVersion: 9,
-    suspects: true,
-  })
+  const next = await store.nextDue(aWish({ queues: 'all', maxVersion: 9, suspects: true }))
   return { counts, failed, next }
 }
 

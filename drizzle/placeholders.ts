@@ -8,6 +8,9 @@ export const placeholderNames: TableNames = {
   attempts: '$attempts',
   workers: '$workers',
   queues: '$queues',
+  schedules: '$schedules',
+  slots: '$slots',
+  ticks: '$ticks',
   migrations: '$migrations',
 }
 

@@ -1,4 +1,5 @@
 import { sqliteTables } from '../src/core/store/sqlite/schema.ts'
 import { placeholderNames } from './placeholders.ts'
 
-export const { jobs, failed, ended, attempts, workers, queues } = sqliteTables(placeholderNames)
+export const { jobs, failed, ended, attempts, workers, queues, schedules, slots, ticks } =
+  sqliteTables(placeholderNames)

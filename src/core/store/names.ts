@@ -10,6 +10,12 @@ export interface TableNames {
   readonly workers: string
   /** Paused queues. */
   readonly queues: string
+  /** Definitions of schedules, and how far each has come. */
+  readonly schedules: string
+  /** Slots that somebody has taken. */
+  readonly slots: string
+  /** When anybody looked at the schedules last. */
+  readonly ticks: string
   readonly migrations: string
 }
 
@@ -30,6 +36,9 @@ export function tableNames(table: string, failedTable: string): TableNames {
     attempts: `${table}_attempts`,
     workers: `${table}_workers`,
     queues: `${table}_queues`,
+    schedules: `${table}_schedules`,
+    slots: `${table}_slots`,
+    ticks: `${table}_ticks`,
     migrations: `${table}_migrations`,
   }
   if (new Set(Object.values(names)).size !== Object.values(names).length)

@@ -2,6 +2,7 @@ import type { Clock } from '../../clock.ts'
 import { systemClock } from '../../clock.ts'
 import { defaults } from '../../defaults.ts'
 import type { FailedJob, PausedQueue } from '../admin.ts'
+import type { ScheduleSight, StoredSchedule } from '../schedule-store.ts'
 import type {
   AttemptRecord,
   Due,
@@ -77,6 +78,11 @@ export interface WorkerState {
   restart: boolean
 }
 
+/** A schedule with its slots that were taken, and the job of each. */
+export type ScheduleState = { -readonly [Key in keyof StoredSchedule]: StoredSchedule[Key] } & {
+  readonly slots: Map<number, JobId | null>
+}
+
 /** What a memory store holds: one Map for each table of the other stores. Several stores may share it. */
 export class MemoryState {
   readonly jobs = new Map<JobId, LiveJob>()
@@ -86,6 +92,8 @@ export class MemoryState {
   readonly workers = new Map<WorkerId, WorkerState>()
   /** Pauses by queue, those that are over among them. */
   readonly pauses = new Map<string, PausedQueue>()
+  readonly schedules = new Map<string, ScheduleState>()
+  lastTick: ScheduleSight['lastTick'] = null
   readonly #clock: Clock
   #lastId = 0
 

@@ -3,7 +3,7 @@ import { KhepriError } from '../../errors.ts'
 import type { Enqueued, JobId, NewJob } from '../store.ts'
 import { keyHeld } from '../unique-keys.ts'
 import type { Row } from './connection.ts'
-import type { Call, Connections, Values } from './connections.ts'
+import type { Call, Connections, Transaction, Values } from './connections.ts'
 import { enqueuing, storeError } from './errors.ts'
 import { bigints, parametersOf, type Statement, texts } from './statement.ts'
 import type { Statements } from './statements.ts'
@@ -39,6 +39,11 @@ export class Enqueuing {
     return this.#connections.transaction(writing, (transaction) =>
       this.#insert(jobs, now, (...statement) => transaction.run(...statement)),
     )
+  }
+
+  /** The same inside a transaction that writes more than jobs. */
+  within(transaction: Transaction, jobs: readonly NewJob[], now: number | null): Promise<readonly Enqueued[]> {
+    return this.#insert(jobs, now, (...statement) => transaction.run(...statement))
   }
 
   /**

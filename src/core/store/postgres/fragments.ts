@@ -16,7 +16,7 @@ export interface Relations extends TableNames {
 export function relations(names: TableNames, schema: string | undefined): Relations {
   const qualified = (name: string): string =>
     schema === undefined ? identifier(name) : `${identifier(schema)}.${identifier(name)}`
-  const { jobs, failed, ended, attempts, workers, queues, migrations } = names
+  const { jobs, failed, ended, attempts, workers, queues, schedules, slots, ticks, migrations } = names
   return {
     jobs: qualified(jobs),
     failed: qualified(failed),
@@ -24,6 +24,9 @@ export function relations(names: TableNames, schema: string | undefined): Relati
     attempts: qualified(attempts),
     workers: qualified(workers),
     queues: qualified(queues),
+    schedules: qualified(schedules),
+    slots: qualified(slots),
+    ticks: qualified(ticks),
     migrations: qualified(migrations),
     channel: channelOf(schema, jobs),
     jobIds: `pg_get_serial_sequence('${qualified(jobs).replaceAll("'", "''")}', 'id')::regclass`,

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { bigint, index, integer, pgSchema, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core'
+import { bigint, index, integer, pgSchema, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core'
 import type { TableNames } from '../names.ts'
 
 /**
@@ -154,7 +154,48 @@ export function postgresTables(names: TableNames, schema: string | undefined) {
     reason: text('reason'),
   })
 
-  return { jobs, failed, ended, attempts, workers, queues }
+  /** Schedules by name: what the newest configuration says of each, and how far it has come. */
+  const schedules = table(names.schedules, {
+    name: text('name').primaryKey(),
+    /** JSON, compared as text; '' where no configuration defines it (any more). */
+    definition: text('definition').notNull(),
+    /** When its slots are, compared as text: where it changes, the plan begins anew. '' where there are none. */
+    cadence: text('cadence').notNull(),
+    /** When the process began that wrote the definition: whoever began earlier leaves it alone. */
+    definedAt: bigint('defined_at', { mode: 'number' }).notNull(),
+    /** Slots up to here were taken, passed over, or came before the schedule was first seen. */
+    lastSlot: bigint('last_slot', { mode: 'number' }).notNull(),
+    /** Slots without a run since the last run, because nobody looked in time. */
+    missed: integer('missed').notNull().default(0),
+    /** A slot that waits for the run before it to end. */
+    waitingSlot: bigint('waiting_slot', { mode: 'number' }),
+    pausedAt: bigint('paused_at', { mode: 'number' }),
+    /** The job of the last run, whether a slot or a person asked for it. */
+    lastJob: bigint('last_job', { mode: 'number' }),
+    /** When that was. */
+    firedAt: bigint('fired_at', { mode: 'number' }),
+  })
+
+  /** Slots that were taken, the latest ones of each schedule. */
+  const slots = table(
+    names.slots,
+    {
+      schedule: text('schedule').notNull(),
+      slot: bigint('slot', { mode: 'number' }).notNull(),
+      /** Null: it waits, or was passed over because a run before it had not ended. */
+      jobId: bigint('job_id', { mode: 'number' }),
+    },
+    (columns) => [primaryKey({ columns: [columns.schedule, columns.slot] })],
+  )
+
+  /** One row: when anybody looked at the schedules last, and who. */
+  const ticks = table(names.ticks, {
+    id: integer('id').primaryKey(),
+    tickedAt: bigint('ticked_at', { mode: 'number' }).notNull(),
+    ticker: text('ticker').notNull(),
+  })
+
+  return { jobs, failed, ended, attempts, workers, queues, schedules, slots, ticks }
 }
 
 /** The tables of one installation, as drizzle knows them. */

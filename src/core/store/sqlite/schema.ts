@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { index, integer, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 import type { TableNames } from '../names.ts'
 
 /**
@@ -149,7 +149,48 @@ export function sqliteTables(names: TableNames) {
     reason: text('reason'),
   })
 
-  return { jobs, failed, ended, attempts, workers, queues }
+  /** Schedules by name: what the newest configuration says of each, and how far it has come. */
+  const schedules = sqliteTable(names.schedules, {
+    name: text('name').primaryKey(),
+    /** JSON, compared as text; '' where no configuration defines it (any more). */
+    definition: text('definition').notNull(),
+    /** When its slots are, compared as text: where it changes, the plan begins anew. '' where there are none. */
+    cadence: text('cadence').notNull(),
+    /** When the process began that wrote the definition: whoever began earlier leaves it alone. */
+    definedAt: integer('defined_at').notNull(),
+    /** Slots up to here were taken, passed over, or came before the schedule was first seen. */
+    lastSlot: integer('last_slot').notNull(),
+    /** Slots without a run since the last run, because nobody looked in time. */
+    missed: integer('missed').notNull().default(0),
+    /** A slot that waits for the run before it to end. */
+    waitingSlot: integer('waiting_slot'),
+    pausedAt: integer('paused_at'),
+    /** The job of the last run, whether a slot or a person asked for it. */
+    lastJob: integer('last_job'),
+    /** When that was. */
+    firedAt: integer('fired_at'),
+  })
+
+  /** Slots that were taken, the latest ones of each schedule. */
+  const slots = sqliteTable(
+    names.slots,
+    {
+      schedule: text('schedule').notNull(),
+      slot: integer('slot').notNull(),
+      /** Null: it waits, or was passed over because a run before it had not ended. */
+      jobId: integer('job_id'),
+    },
+    (table) => [primaryKey({ columns: [table.schedule, table.slot] })],
+  )
+
+  /** One row: when anybody looked at the schedules last, and who. */
+  const ticks = sqliteTable(names.ticks, {
+    id: integer('id').primaryKey(),
+    tickedAt: integer('ticked_at').notNull(),
+    ticker: text('ticker').notNull(),
+  })
+
+  return { jobs, failed, ended, attempts, workers, queues, schedules, slots, ticks }
 }
 
 /** The tables of one installation, as drizzle knows them. */

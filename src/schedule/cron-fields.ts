@@ -157,7 +157,7 @@ function readRange(range: string, field: string, kind: FieldKind): readonly [num
   if (kind.name === kinds.weekday.name && last === 0) return [first, 7]
   throw new Fault(
     `has ${shown(range)} as its ${kind.name}, which runs backwards`,
-    `write ${first}-${lastOf(kind)},${kind.least}-${last}`,
+    `write ${rangeText(first, lastOf(kind))},${rangeText(kind.least, last)}`,
   )
 }
 
@@ -181,6 +181,8 @@ function readStep(text: string, field: string, kind: FieldKind): number {
 
 /** The last value of a field that is not another name for an earlier one. */
 const lastOf = (kind: FieldKind): number => (kind.name === kinds.weekday.name ? 6 : kind.most)
+
+const rangeText = (first: number, last: number): string => (first === last ? `${first}` : `${first}-${last}`)
 
 const valuesBetween = (first: number, last: number, step: number): readonly number[] =>
   Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, index) => first + index * step)

@@ -30,6 +30,7 @@ import {
   type ValueIn,
 } from './core/dispatch-call.ts'
 import { Enqueuer } from './core/enqueuer.ts'
+import type { ScheduledRun } from './core/envelope.ts'
 import { KhepriError } from './core/errors.ts'
 import { EventBus } from './core/events.ts'
 import { type Finding, warning } from './core/findings.ts'
@@ -42,12 +43,17 @@ import { retentionOf } from './core/retention.ts'
 import type { Admin } from './core/store/admin.ts'
 import type { Migration, Migrations } from './core/store/migrations.ts'
 import type { StoreOptions } from './core/store/options.ts'
+import type { ScheduleStore } from './core/store/schedule-store.ts'
 import type { Enqueued, Filter, NewJob, Store } from './core/store/store.ts'
 import { parseTerms, type Terms } from './core/terms.ts'
 import { refuseStrangers } from './core/unknown-keys.ts'
 import type { WorkHandle, WorkOptions } from './core/work.ts'
 import { checkWorkOptions } from './core/work-options.ts'
 import { Worker } from './core/worker.ts'
+
+/** Known by their types only: the layer is loaded where there are schedules. */
+type Schedule = import('./schedule/schedule.ts').Schedule
+type Ticker = import('./schedule/ticker.ts').Ticker
 
 /** What an installation can be given besides its configuration. */
 export interface AppParts {
@@ -66,6 +72,12 @@ export interface LoadOptions {
   /** A configuration file, instead of the search. */
   readonly config?: string
   readonly database?: string
+}
+
+/** What a worker is started with; what is not given follows from the configuration. */
+export interface WorkRequest extends Partial<WorkOptions> {
+  /** Also looks after the schedules, as long as the worker works. */
+  readonly schedule?: boolean | undefined
 }
 
 /** One job of a `dispatchMany`. */
@@ -87,15 +99,18 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   readonly events = new EventBus()
   readonly #parts: AppParts
   readonly #workers = new Set<WorkHandle>()
+  readonly #tickers = new Set<Ticker>()
   readonly #enqueuer = new Enqueuer({ enqueue: async (jobs) => (await this.store()).enqueue(jobs) })
   #isClosed = false
   #store: Promise<Store> | null = null
   #admin: Promise<Admin> | null = null
   #migrations: Promise<Migrations> | null = null
+  #schedules: Promise<readonly Schedule[]> | null = null
+  #scheduleStore: Promise<ScheduleStore> | null = null
   #registry: Registry | null = null
   #dispatcher: Dispatcher | null = null
-  /** Both sides of the memory store share one state. */
-  #memory: Promise<{ readonly store: Store; readonly admin: Admin }> | null = null
+  /** All sides of the memory store share one state. */
+  #memory: Promise<MemorySides> | null = null
 
   constructor(config: Config, parts: AppParts = {}) {
     this.config = config
@@ -104,7 +119,9 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   /** Finds and reads the configuration as the command line does. Throws CONFIG_ errors. */
   static async load(sources: ConfigSources): Promise<Khepri> {
-    return new Khepri(await loadConfig(sources))
+    const khepri = new Khepri(await loadConfig(sources))
+    await khepri.schedules()
+    return khepri
   }
 
   /** Applies the migrations that are missing, under a lock; answers which. */
@@ -191,10 +208,12 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   }
 
   /** Starts a worker in this process. Rejects where the store cannot be reached or has no schema. */
-  async work(options: Partial<WorkOptions> = {}): Promise<WorkHandle> {
+  async work({ schedule = false, ...options }: WorkRequest = {}): Promise<WorkHandle> {
     checkWorkOptions(options)
     const registry = await this.registry()
     const complete = await this.#complete(options, registry)
+    await this.schedules()
+    const ticker = schedule ? await this.ticker({ name: complete.name, tellsOutages: false }) : null
     const { clock = systemClock, random = Math.random } = this.#parts
     const identity = processIdentity()
     const worker = await Worker.start(complete, {
@@ -206,8 +225,10 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     })
     this.#workers.add(worker)
     const pruner = new Pruner({ admin: () => this.admin(), retention: retentionOf(this.config), clock, random })
+    void ticker?.run()
     const forget = (): void => {
       pruner.stop()
+      void ticker?.stop()
       this.#workers.delete(worker)
     }
     worker.finished.then(forget, forget)
@@ -267,6 +288,42 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     return this.#migrations
   }
 
+  /** What the configuration says of schedules. Throws CONFIG_INVALID for one that is invalid or can never fire. */
+  schedules(): Promise<readonly Schedule[]> {
+    this.#schedules ??= this.#readSchedules()
+    return this.#schedules
+  }
+
+  /** What the store keeps of schedules. */
+  async scheduleStore(): Promise<ScheduleStore> {
+    this.#requireOpen()
+    this.#scheduleStore ??= this.#openSchedules()
+    return this.#scheduleStore
+  }
+
+  /** What looks after the schedules; nothing ticks before it is told to. Throws CONFIG_INVALID in memory in production. */
+  async ticker(how: { readonly name: string; readonly tellsOutages: boolean }): Promise<Ticker> {
+    const schedules = await this.schedules()
+    const [{ Ticker }, { refuseInMemory }] = await Promise.all([
+      import('./schedule/ticker.ts'),
+      import('./schedule/schedule.ts'),
+    ])
+    if (this.config.database.kind === 'memory') refuseInMemory(schedules, process.env['NODE_ENV'])
+    const ticker = new Ticker({
+      ...how,
+      ...{ store: await this.scheduleStore(), schedules, events: this.events },
+      clock: this.#parts.clock ?? systemClock,
+      prepare: async (schedule, run) => this.scheduledJob(schedule, run),
+    })
+    this.#tickers.add(ticker)
+    return ticker
+  }
+
+  /** The row for one run of a schedule. Rejects as a dispatch of its job does. */
+  async scheduledJob({ job, payloadText, terms }: Schedule, run: ScheduledRun): Promise<NewJob> {
+    return this.#dispatcherNow().prepare({ job, payloadText, terms, due: null, unique: null, schedule: run })
+  }
+
   /** Looks whether the database can be worked with; changes nothing, and never rejects for what it finds. */
   async checkup(): Promise<readonly Finding[]> {
     const { database } = this.config
@@ -287,10 +344,11 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     const workers = [...this.#workers]
     for (const worker of workers) worker.drain()
     await Promise.allSettled(workers.map(({ finished }) => finished))
+    await Promise.all([...this.#tickers].map((ticker) => ticker.stop()))
     this.#isClosed = true
     this.events.end()
-    const open = [this.#store, this.#admin, this.#migrations].filter((each) => each !== null)
-    this.#store = this.#admin = this.#migrations = null
+    const open = [this.#store, this.#admin, this.#migrations, this.#scheduleStore].filter((each) => each !== null)
+    this.#store = this.#admin = this.#migrations = this.#scheduleStore = null
     for (const each of await Promise.allSettled<{ close(): Promise<void> }>(open))
       if (each.status === 'fulfilled') await each.value.close()
   }
@@ -363,6 +421,27 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     }
   }
 
+  async #readSchedules(): Promise<readonly Schedule[]> {
+    const { schedules, file } = this.config
+    return schedules.length === 0 ? [] : (await import('./schedule/schedule.ts')).readSchedules(schedules, file)
+  }
+
+  async #openSchedules(): Promise<ScheduleStore> {
+    const { database } = this.config
+    switch (database.kind) {
+      case 'sqlite':
+        requireDatabaseFile(this.config)
+        return (await import('./core/store/sqlite/schedules.ts')).openSqliteSchedules(database.path, this.#storeOptions)
+      case 'postgres':
+        return (await import('./core/store/postgres/schedules.ts')).openPostgresSchedules(
+          database.url,
+          this.#storeOptions,
+        )
+      case 'memory':
+        return (await this.#openMemory()).schedules
+    }
+  }
+
   async #openMigrations(): Promise<Migrations> {
     const { database } = this.config
     switch (database.kind) {
@@ -394,9 +473,8 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     })
   }
 
-  #openMemory(): Promise<{ readonly store: Store; readonly admin: Admin }> {
-    const { clock } = this.#parts
-    this.#memory ??= import('./core/store/memory/store.ts').then(({ openMemoryStore }) => openMemoryStore({ clock }))
+  #openMemory(): Promise<MemorySides> {
+    this.#memory ??= openMemory(this.#parts.clock)
     return this.#memory
   }
 
@@ -406,6 +484,22 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     const label = `${database.label}${placeIn(this.config)}`
     return { names, schema, label, clock, random, prepare, deadlineMs: defaults.deadlineMs }
   }
+}
+
+/** What one memory store offers. */
+interface MemorySides {
+  readonly store: Store
+  readonly admin: Admin
+  readonly schedules: ScheduleStore
+}
+
+async function openMemory(clock: Clock | undefined): Promise<MemorySides> {
+  const [{ openMemoryStore }, { openMemorySchedules }] = await Promise.all([
+    import('./core/store/memory/store.ts'),
+    import('./core/store/memory/schedules.ts'),
+  ])
+  const { store, admin, state } = openMemoryStore({ clock })
+  return { store, admin, schedules: openMemorySchedules(state) }
 }
 
 /**
@@ -475,7 +569,8 @@ function limitsOf({ queues }: Config): QueueLimits {
 async function defaultQueues(config: Config, registry: Registry): Promise<Filter['queues']> {
   if (config.queues) return config.queues.map(({ name }) => [name])
   const terms = await Promise.all(registry.names().map((name) => termsOrNone(registry, name)))
-  return [[...new Set([config.queue, ...terms.flatMap(({ queue }) => queue ?? [])])]]
+  const scheduled = config.schedules.map((schedule) => schedule.terms)
+  return [[...new Set([config.queue, ...[...terms, ...scheduled].flatMap(({ queue }) => queue ?? [])])]]
 }
 
 /** A module that cannot be imported names no queue; the worker reports it when one of its jobs comes. */

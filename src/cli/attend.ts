@@ -1,11 +1,11 @@
-import type { Khepri } from '../app.ts'
+import type { Khepri, WorkRequest } from '../app.ts'
 import { systemClock } from '../core/clock.ts'
 import { KhepriError } from '../core/errors.ts'
 import type { EventBus, WorkerReport } from '../core/events.ts'
 import { version } from '../core/package.ts'
 import { oneLine } from '../core/text.ts'
 import { onAskForRunning } from '../core/user-code.ts'
-import type { WorkHandle, WorkOptions } from '../core/work.ts'
+import type { WorkHandle } from '../core/work.ts'
 import { exits } from './exit-codes.ts'
 import { Footer } from './footer.ts'
 import type { LogLevel } from './lines.ts'
@@ -22,7 +22,7 @@ import { isJournal, type LineMode, WorkerLog } from './worker-log.ts'
 export interface AttendOptions {
   readonly app: Khepri
   readonly output: Output
-  readonly options: Partial<WorkOptions>
+  readonly options: WorkRequest
   readonly log: LogLevel
   readonly watched: Watched
   /** Tells the person about an error: on stderr, in the form that was asked for. exit: instead of the error's own code. */
@@ -188,7 +188,7 @@ class Lines {
   }
 
   #openScreen(
-    { queues }: Partial<WorkOptions>,
+    { queues }: WorkRequest,
     { out, err }: { readonly out: (text: string) => void; readonly err: (text: string) => void },
   ): Screen {
     const { stdout, paint, options } = this.#output

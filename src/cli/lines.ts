@@ -122,6 +122,47 @@ const table: { readonly [Name in keyof Events]: Entry<Events[Name]> } = {
     text: ({ job, source, message }) =>
       `cannot load ${job} from ${source}: ${message}; its jobs go back and this worker leaves them to others`,
   },
+  'schedule.fired': {
+    level: 'info',
+    weight: 'result',
+    stream: 'out',
+    text: ({ schedule, slot, id, job, queue }) =>
+      `FIRED ${word(schedule)} job=${id} ${word(job)} queue=${word(queue)} slot=${new Date(slot).toISOString()}`,
+  },
+  'schedule.misfired': {
+    level: 'warn',
+    weight: 'problem',
+    stream: 'err',
+    text: ({ schedule, slot, missed, runs }) =>
+      `schedule ${word(schedule)}: nobody looked in time at ${count(missed, 'slot')}, the last at ${new Date(slot).toISOString()}; ${runs === 0 ? 'passed over' : `made up for by ${count(runs, 'run')}`}`,
+  },
+  'schedule.skipped': {
+    level: 'warn',
+    weight: 'result',
+    stream: 'err',
+    text: ({ schedule, slot }) =>
+      `schedule ${word(schedule)}: skipped ${new Date(slot).toISOString()}, the run before it has not ended`,
+  },
+  'schedule.waiting': {
+    level: 'info',
+    weight: 'result',
+    stream: 'err',
+    text: ({ schedule, slot }) =>
+      `schedule ${word(schedule)}: ${new Date(slot).toISOString()} waits for the run before it to end`,
+  },
+  'schedule.failed': {
+    level: 'error',
+    weight: 'problem',
+    stream: 'err',
+    text: ({ schedule, error }) => `schedule ${word(schedule)} cannot fire: ${error.message}`,
+  },
+  'schedule.outdated': {
+    level: 'warn',
+    weight: 'problem',
+    stream: 'err',
+    text: ({ schedule }) =>
+      `schedule ${word(schedule)} is defined otherwise by a process that began later; it is left to that one`,
+  },
   'job.enqueued': { level: 'info', weight: 'trace', silent: true },
   'job.started': { level: 'info', weight: 'trace', silent: true },
   'job.done': { level: 'info', weight: 'result', verb: 'DONE' },

@@ -52,6 +52,7 @@ export const workFlags = {
   'exit-code': Flags.boolean({
     summary: 'exit 1 if a job failed, 78 if a module cannot be loaded, 3 if --once found none',
   }),
+  schedule: Flags.boolean({ summary: 'look after the schedules, too' }),
   migrate: Flags.boolean({ summary: 'apply missing migrations first' }),
 }
 

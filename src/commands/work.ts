@@ -39,7 +39,7 @@ export default class Work extends KhepriCommand {
     const { report, status } = await attend({
       app,
       output: this.output,
-      options: workOptions(flags),
+      options: { ...workOptions(flags), schedule: flags.schedule },
       log: (flags.log ?? 'all') as LogLevel,
       watched: {
         healthFile: flags['health-file'],

@@ -459,6 +459,10 @@ class Context implements RunContext {
   readonly dispatchedAt: number
   readonly availableAt: number
   readonly unique: string | null
+  readonly schedule: string | null
+  readonly scheduledFor: number | null
+  readonly firedAt: number | null
+  readonly missed: number
   readonly log: (...values: readonly unknown[]) => void
   readonly release: (delay?: DurationInput) => never = release
   readonly #attempt: Attempt
@@ -476,6 +480,10 @@ class Context implements RunContext {
     this.dispatchedAt = envelope.dispatchedAt
     this.availableAt = availableAt
     this.unique = envelope.unique
+    this.schedule = envelope.schedule?.name ?? null
+    this.scheduledFor = envelope.schedule?.scheduledFor ?? null
+    this.firedAt = envelope.schedule?.firedAt ?? null
+    this.missed = envelope.schedule?.missed ?? 0
     this.#signal = signal
     this.#attempt = attempt
     this.#envelope = envelope

@@ -165,6 +165,7 @@ export const configKeys: readonly string[] = [
   'database',
   'queues',
   'jobs',
+  'schedules',
   ...Object.values(settings).map(({ key }) => key),
 ]
 

@@ -19,6 +19,7 @@ import type { ExecutableInput } from './executable.ts'
 import type { HandlerSource } from './handler.ts'
 import type { JobClass, JobDefinition, JobFunction, JobTerms } from './job.ts'
 import { type JobsEntry, parseJobs } from './jobs-setting.ts'
+import { type DeclaredSchedule, jobsIn, parseSchedules, type ScheduleInput } from './schedules-setting.ts'
 import { type TableNames, tableNames } from './store/names.ts'
 
 /** What a map of jobs may hold for a name: a module, with or without terms, a command, or the handler itself. */
@@ -61,6 +62,7 @@ export interface ConfigInput {
   readonly keepCancelled?: DurationInput
   readonly prepare?: boolean
   readonly jobs?: JobsInput
+  readonly schedules?: Readonly<Record<string, ScheduleInput>> | undefined
 }
 
 /** A configuration with everything decided; the job modules are named in it and not loaded. */
@@ -73,6 +75,7 @@ export interface Config extends Settings {
   readonly names: TableNames
   readonly queues: readonly DeclaredQueue[] | null
   readonly jobs: readonly JobsEntry[]
+  readonly schedules: readonly DeclaredSchedule[]
   /** The values of KHEPRI_WORK_<FLAG>, by flag, for the command line to read. */
   readonly work: Readonly<Record<string, string>>
 }
@@ -127,6 +130,7 @@ export function resolveConfig(input: ConfigInput, place: ConfigPlace): Config {
   const resolved = resolveSettings(given, place)
   const database = resolveDatabase(given, place)
   if (database.kind !== 'postgres') refuseSchema(given, place)
+  const schedules = inConfig(place, () => parseSchedules(given.schedules))
   return Object.freeze({
     ...resolved,
     file: place.file,
@@ -134,7 +138,8 @@ export function resolveConfig(input: ConfigInput, place: ConfigPlace): Config {
     database,
     names: inConfig(place, () => tableNames(resolved.table, resolved.failedTable)),
     queues: given.queues === undefined ? null : inConfig(place, () => parseQueues(given.queues)),
-    jobs: inConfig(place, () => parseJobs(given.jobs, place)),
+    jobs: [...inConfig(place, () => parseJobs(given.jobs, place)), ...jobsIn(schedules)],
+    schedules,
     work: readWorkFlags(place.env),
   })
 }

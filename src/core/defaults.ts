@@ -71,6 +71,20 @@ export const defaults = Object.freeze({
   firstPruneMs: 600_000,
   /** And from then on so often. */
   pruneEveryMs: 3_600_000,
+  /** A slot that is taken so much later counts as missed: whoever ticks from cron comes once a minute. */
+  misfireMs: 60_000,
+  /** So many missed slots are counted at most. */
+  mostMissed: 10_000,
+  /** So many missed slots may be made up for. */
+  mostCaughtUp: 1_000,
+  /** Whoever looks after schedules looks at least this often: a clock that was set shows, and so does a pause. */
+  longestTickMs: 10_000,
+  /** And not more often than this, however early a timer is. */
+  leastTickMs: 10,
+  /** A run that waits for the one before it is asked for so often. */
+  waitingTickMs: 1_000,
+  /** When nobody has looked after the schedules for so long, people are told. */
+  unwatchedMs: 600_000,
   keepCancelledMs: 7 * 86_400_000,
   /** Names of jobs and queues, and unique keys; characters. */
   maxNameLength: 255,

@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import { defaults } from './defaults.ts'
-import { decodeEnvelope, newJob, Poison } from './envelope.ts'
+import { decodeEnvelope, newJob, Poison, type ScheduledRun } from './envelope.ts'
 import { KhepriError } from './errors.ts'
 import type { Handler } from './handler.ts'
 import { isDeeperThan } from './json-text.ts'
@@ -21,6 +21,8 @@ export interface DispatchRequest {
   readonly unique: string | null
   /** What becomes of it where a live job holds its unique key; that job is kept where it is not said. */
   readonly onConflict?: OnConflict
+  /** The slot that it is for, where a schedule dispatches it. */
+  readonly schedule?: ScheduledRun
 }
 
 export interface DispatcherParts {
@@ -160,6 +162,7 @@ export class Dispatcher {
       unique,
       context: null,
       trace: null,
+      schedule: request.schedule ?? null,
     }
     return newJob(envelope, {
       queue: queue ?? this.#parts.config.queue,

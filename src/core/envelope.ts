@@ -26,6 +26,19 @@ export interface Envelope {
   readonly context: Readonly<Record<string, unknown>> | null
   /** A W3C traceparent. */
   readonly trace: string | null
+  /** The slot of a schedule that it was enqueued for; of other jobs not there, or null. */
+  readonly schedule?: ScheduledRun | null
+}
+
+/** One run of a schedule. Moments are epoch milliseconds. */
+export interface ScheduledRun {
+  readonly name: string
+  /** When it was to run. */
+  readonly scheduledFor: number
+  /** When it was enqueued. */
+  readonly firedAt: number
+  /** How many slots before it went by without a run, because nobody looked in time. */
+  readonly missed: number
 }
 
 /** An envelope that was read, with its payload as a value. */
@@ -40,7 +53,8 @@ export class Poison extends Error {
 
 /** Writes an envelope as one line of JSON. The payload text is put in as it is; it must be valid JSON by now. */
 export function encodeEnvelope(envelope: Envelope): string {
-  const { payloadText, job, tries, backoff, timeoutMs, maxCrashes, dispatchedAt, unique, context, trace } = envelope
+  const { payloadText, job, tries, backoff, timeoutMs, maxCrashes, dispatchedAt, unique, context, trace, schedule } =
+    envelope
   const header = JSON.stringify({
     v: envelopeVersion,
     job,
@@ -52,6 +66,7 @@ export function encodeEnvelope(envelope: Envelope): string {
     ...(unique !== null && { unique }),
     ...(context !== null && { context }),
     ...(trace !== null && { trace }),
+    ...(schedule && { schedule }),
   })
   return `${header.slice(0, -1)},"payload":${payloadText}}`
 }
@@ -102,6 +117,7 @@ class Decoded implements OpenEnvelope {
   readonly unique: string | null
   readonly context: Readonly<Record<string, unknown>> | null
   readonly trace: string | null
+  readonly schedule: ScheduledRun | null
   readonly #text: string
 
   constructor(text: string, fields: Record<string, unknown>) {
@@ -116,6 +132,7 @@ class Decoded implements OpenEnvelope {
     this.unique = optional(fields, 'unique', isText)
     this.context = optional(fields, 'context', isRecord)
     this.trace = optional(fields, 'trace', isText)
+    this.schedule = optional(fields, 'schedule', isScheduledRun)
   }
 
   get payloadText(): string {
@@ -139,6 +156,12 @@ const isFlag: Guard<boolean> = (value): value is boolean => typeof value === 'bo
 const isRecord: Guard<Record<string, unknown>> = (value): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
+function isScheduledRun(value: unknown): value is ScheduledRun {
+  if (!isRecord(value)) return false
+  const { name, scheduledFor, firedAt, missed } = value
+  return isText(name) && isWhole(scheduledFor) && isWhole(firedAt) && isWhole(missed)
+}
+
 function isBackoff(value: unknown): value is Backoff {
   if (!isRecord(value)) return false
   const { kind, delayMs, delaysMs, baseMs, maxMs, jitter } = value
@@ -161,6 +184,7 @@ const readers: Readonly<Record<string, true>> = {
   unique: true,
   context: true,
   trace: true,
+  schedule: true,
 }
 
 function read<T>(fields: Record<string, unknown>, key: string, fits: Guard<T>): T {

@@ -34,6 +34,7 @@ const workFlags: Readonly<Record<string, string>> = {
   'health-port': 'a port that says so over HTTP',
   log: 'which lines it writes: all, results, problems or none',
   'exit-code': 'true: exit 1 if a job failed',
+  schedule: 'true: look after the schedules, too',
 }
 
 const upperSnake = (text: string): string =>

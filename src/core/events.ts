@@ -11,6 +11,11 @@ export interface JobFacts {
   readonly tries: number
 }
 
+/** What every event about a schedule carries. */
+interface ScheduleFacts {
+  readonly schedule: string
+}
+
 /** An error as events and records carry it: cleaned, cut, without anything that could throw when printed. */
 export interface ErrorFacts {
   readonly type: string
@@ -61,6 +66,24 @@ export interface Events {
   'envelopes.newer': { readonly worker: string }
   /** Rows that the database refuses to change, or that never run for what stands in their columns; each is named once. */
   'rows.bad': { readonly jobs: readonly JobId[] }
+  /** A slot of a schedule has led to a job. missed: slots before it that nobody ran. */
+  'schedule.fired': ScheduleFacts & {
+    readonly slot: number
+    readonly id: JobId
+    readonly job: string
+    readonly queue: string
+    readonly missed: number
+  }
+  /** Nobody looked in time at so many slots, of which the last is named; as many runs make up for them. */
+  'schedule.misfired': ScheduleFacts & { readonly slot: number; readonly missed: number; readonly runs: number }
+  /** The run before it waits or runs: this slot has none. */
+  'schedule.skipped': ScheduleFacts & { readonly slot: number }
+  /** The run before it waits or runs: this one begins when that has ended. */
+  'schedule.waiting': ScheduleFacts & { readonly slot: number }
+  /** Its slots cannot be taken; said once for each reason, and tried again. */
+  'schedule.failed': ScheduleFacts & { readonly error: ErrorFacts }
+  /** A process that began later defines it otherwise, or not at all: it is left to that one; said once. */
+  'schedule.outdated': ScheduleFacts
   'workers.dead': { readonly count: number; readonly freed: number }
 }
 

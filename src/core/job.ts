@@ -40,6 +40,13 @@ export interface JobContext {
   readonly availableAt: number
   /** The unique key it was dispatched with. */
   readonly unique: string | null
+  /** The schedule that dispatched it; null: none did. */
+  readonly schedule: string | null
+  /** The slot of the schedule that it is for, and when it was enqueued; epoch milliseconds. */
+  readonly scheduledFor: number | null
+  readonly firedAt: number | null
+  /** How many slots before this one went by without a run, because nobody looked in time. */
+  readonly missed: number
   /** The payload's JSON text, byte for byte as it was dispatched. */
   readonly payloadText: string
   /** Aborts at the timeout, when the lease is lost, and when a drain gives up waiting. */

@@ -93,7 +93,7 @@ function factsOf(context: RunContext, { result }: RunFiles): Readonly<Record<str
     KHEPRI_JOB_TRIES: String(context.tries),
     KHEPRI_JOB_FENCE: String(context.fence),
     KHEPRI_JOB_RESULT: result,
-    KHEPRI_JOB_SCHEDULED_FOR: new Date(context.availableAt).toISOString(),
+    KHEPRI_JOB_SCHEDULED_FOR: new Date(context.scheduledFor ?? context.availableAt).toISOString(),
   }
 }
 

@@ -206,7 +206,8 @@ class Lines {
   }
 }
 
-function lineMode({ mode }: Output): LineMode {
+/** How lines are written to an output. */
+export function lineMode({ mode }: Output): LineMode {
   if (mode === 'json' || mode === 'terminal') return mode
   return isJournal(1, process.env) ? 'journal' : 'pipe'
 }

@@ -23,6 +23,9 @@ export const commandTable: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['cancel', () => import('../commands/cancel.ts')],
   ['pause', () => import('../commands/pause.ts')],
   ['resume', () => import('../commands/resume.ts')],
+  ['schedule list', () => import('../commands/schedule/list.ts')],
+  ['schedule run', () => import('../commands/schedule/run.ts')],
+  ['schedule work', () => import('../commands/schedule/work.ts')],
   ['status', () => import('../commands/status.ts')],
   ['workers', () => import('../commands/workers.ts')],
   ['watch', () => import('../commands/watch.ts')],
@@ -43,9 +46,19 @@ export async function loadCommand(name: string): Promise<CommandClass | null> {
   return load === undefined ? null : (await load()).default
 }
 
+/** The second words of a command that has two; none for others. */
+export function secondWords(first: string): readonly string[] {
+  return [...commandTable.keys()].flatMap((name) =>
+    name.startsWith(`${first} `) ? [name.slice(first.length + 1)] : [],
+  )
+}
+
 /** The error for a word that is no command. */
 export async function unknownCommand(word: string): Promise<KhepriError> {
   const { didYouMean } = await import('../core/suggest.ts')
+  const second = secondWords(word)
+  if (second.length > 0)
+    return new KhepriError('USAGE', `${word} needs a second word: ${second.join(', ')}`, { fix: `khepri help ${word}` })
   const known = [...commandTable.keys(), 'help', 'version']
   return new KhepriError('USAGE', `unknown command ${JSON.stringify(word)}${didYouMean(word, known)}`, {
     fix: 'khepri help',

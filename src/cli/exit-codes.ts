@@ -23,6 +23,7 @@ export const exitOf: Readonly<Record<ErrorCode, number>> = {
   NOT_FOUND: exits.notFound,
   KEY_HELD: exits.failed,
   JOB_FAILED: exits.failed,
+  SCHEDULE_FAILED: exits.failed,
   UNHEALTHY: exits.failed,
   OVER_LIMIT: exits.failed,
   JSON_INVALID: exits.data,

@@ -1,7 +1,7 @@
 import { CommandHelp } from '@oclif/core/help'
 import { version } from '../core/package.ts'
 import { type CommandClass, globalFlags } from './base-command.ts'
-import { commandTable, loadCommand, unknownCommand } from './command-table.ts'
+import { commandTable, loadCommand, secondWords, unknownCommand } from './command-table.ts'
 import { exitCodeTable } from './exit-codes.ts'
 import type { Output } from './output.ts'
 
@@ -34,15 +34,24 @@ const topics: Readonly<Record<string, Topic>> = {
 /** Prints help: on a command, on a topic, or the list of both. Throws USAGE for an unknown word. */
 export async function help(word: string | undefined, output: Output): Promise<void> {
   if (word !== undefined && Object.hasOwn(topics, word)) return void (await topics[word]?.(output))
-  const text = word === undefined || word === 'help' ? await rootText() : await commandText(word, output)
+  const text = word === undefined || word === 'help' ? await rootText() : await wordText(word, output)
   await (output.mode === 'json' ? output.document({ help: text }) : output.stdout.write(`${text}\n`))
 }
 
+/** A command, or the first word of several. */
+async function wordText(word: string, output: Output): Promise<string> {
+  const second = secondWords(word)
+  if (second.length === 0) return commandText(word, output)
+  const lines = await summaries(second.map((each) => `${word} ${each}`))
+  return ['USAGE', `  $ khepri ${word} COMMAND [ARGUMENTS] [FLAGS]`, '', 'COMMANDS', ...lines].join('\n')
+}
+
+async function summaries(names: readonly string[]): Promise<readonly string[]> {
+  const width = Math.max(...names.map((name) => name.length))
+  return Promise.all(names.map(async (name) => `  ${name.padEnd(width)}  ${(await loadCommand(name))?.summary ?? ''}`))
+}
+
 async function rootText(): Promise<string> {
-  const commands = await Promise.all(
-    [...commandTable.keys()].map(async (name) => [name, (await loadCommand(name))?.summary ?? ''] as const),
-  )
-  const width = Math.max(...commands.map(([name]) => name.length))
   return [
     `khepri ${version()}: background jobs on the database you already have`,
     '',
@@ -50,7 +59,7 @@ async function rootText(): Promise<string> {
     '  $ khepri COMMAND [ARGUMENTS] [FLAGS]',
     '',
     'COMMANDS',
-    ...commands.map(([name, summary]) => `  ${name.padEnd(width)}  ${summary}`),
+    ...(await summaries([...commandTable.keys()])),
     '',
     'MORE',
     '  khepri help COMMAND      what a command takes',

@@ -134,7 +134,7 @@ const table: { readonly [Name in keyof Events]: Entry<Events[Name]> } = {
     weight: 'problem',
     stream: 'err',
     text: ({ schedule, slot, missed, runs }) =>
-      `schedule ${word(schedule)}: nobody looked in time at ${count(missed, 'slot')}, the last at ${new Date(slot).toISOString()}; ${runs === 0 ? 'passed over' : `made up for by ${count(runs, 'run')}`}`,
+      `schedule ${word(schedule)}: nobody looked in time at ${count(missed, 'slot')} up to ${new Date(slot).toISOString()}; ${runs === 0 ? 'passed over' : `made up for by ${count(runs, 'run')}`}`,
   },
   'schedule.skipped': {
     level: 'warn',

@@ -3,7 +3,7 @@ import { callingOf } from './own-words.ts'
 
 /** A command line before its command is known. */
 export interface Words {
-  /** The command. */
+  /** The command, of one word or of two: "work", "schedule list". */
   readonly word: string | undefined
   /** Everything but the command's name, in order. */
   readonly rest: readonly string[]
@@ -14,11 +14,23 @@ export interface Words {
 /** Global flags that may stand before the command and take the next word. */
 const takesNext: ReadonlySet<string> = new Set(['-C', '--config', '--database', '--color', '--timezone'])
 
+/** First words of commands that have two. */
+export const commandGroups: ReadonlySet<string> = new Set(['schedule'])
+
 /** Finds the command in a command line, whatever global flags stand before it. */
 export function readWords(argv: readonly string[]): Words {
-  let at = 0
+  const first = wordAt(argv, 0)
+  const second = commandGroups.has(argv[first] ?? '') ? wordAt(argv, first + 1) : argv.length
+  const words = [argv[first], argv[second]].filter((word) => word !== undefined)
+  const rest = argv.filter((_, index) => index !== first && index !== second)
+  return { word: words.length === 0 ? undefined : words.join(' '), rest, asks: askedIn(argv) }
+}
+
+/** Where the next word that is no flag stands; the length of the line where there is none. */
+function wordAt(argv: readonly string[], from: number): number {
+  let at = from
   while (at < argv.length && argv[at]?.startsWith('-')) at += takesNext.has(argv[at] as string) ? 2 : 1
-  return { word: argv[at], rest: argv.filter((_, index) => index !== at), asks: askedIn(argv) }
+  return Math.min(at, argv.length)
 }
 
 function askedIn(argv: readonly string[]): Words['asks'] {

@@ -7,6 +7,7 @@ export const errorCodes = {
   NOT_FOUND: 'the id, queue or schedule asked for does not exist',
   KEY_HELD: 'a live job holds the unique key of a job that was to be dispatched or put back',
   JOB_FAILED: 'the job that khepri run ran did not end well',
+  SCHEDULE_FAILED: 'a schedule cannot fire: its job is unknown, does not load, or refuses the payload',
   UNHEALTHY: 'khepri health found no worker that is well',
   OVER_LIMIT: 'status --check found more ready or failed jobs, or a longer wait, than a limit allows',
   JSON_INVALID: 'the input is not valid JSON, or holds more than one value on a line',

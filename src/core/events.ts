@@ -74,7 +74,7 @@ export interface Events {
     readonly queue: string
     readonly missed: number
   }
-  /** Nobody looked in time at so many slots, of which the last is named; as many runs make up for them. */
+  /** Nobody looked in time at so many slots up to the one named; so many runs make up for them. */
   'schedule.misfired': ScheduleFacts & { readonly slot: number; readonly missed: number; readonly runs: number }
   /** The run before it waits or runs: this slot has none. */
   'schedule.skipped': ScheduleFacts & { readonly slot: number }

@@ -406,6 +406,7 @@ test('every key that a config may have is in its type', () => {
     keepCancelled: 1,
     prepare: true,
     jobs: '',
+    schedules: {},
   }
   expect([...configKeys].sort()).toEqual(Object.keys(all).sort())
 })

@@ -2,6 +2,7 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
+import { openMemorySchedules } from '../../src/core/store/memory/schedules.ts'
 import { openMemoryStore } from '../../src/core/store/memory/store.ts'
 import { tableNames } from '../../src/core/store/names.ts'
 import type { StoreOptions } from '../../src/core/store/options.ts'
@@ -26,7 +27,8 @@ export async function openMemory(): Promise<Opened> {
   const clock = new ManualClock()
   const one = openMemoryStore({ clock })
   const two = openMemoryStore({ clock, state: one.state })
-  return { stores: [one.store, two.store], admin: one.admin, clock, close: async () => {} }
+  const schedules = [openMemorySchedules(one.state), openMemorySchedules(one.state)] as const
+  return { stores: [one.store, two.store], admin: one.admin, schedules, clock, close: async () => {} }
 }
 
 /** Opens SQLite files of its own, each a copy of one that was migrated. */
@@ -38,6 +40,7 @@ export class SqliteFiles {
   async open(): Promise<Opened> {
     const { openSqliteStore } = await import('../../src/core/store/sqlite/store.ts')
     const { openSqliteAdmin } = await import('../../src/core/store/sqlite/admin.ts')
+    const { openSqliteSchedules } = await import('../../src/core/store/sqlite/schedules.ts')
     this.#migrated ??= this.#migrate()
     const template = await this.#migrated
     this.#count += 1
@@ -48,11 +51,12 @@ export class SqliteFiles {
     const options = storeOptions(clock, `sqlite:${path}`)
     const stores = [await openSqliteStore(path, options), await openSqliteStore(path, options)] as const
     const admin = await openSqliteAdmin(path, options)
+    const schedules = [await openSqliteSchedules(path, options), await openSqliteSchedules(path, options)] as const
     const close = async (): Promise<void> => {
-      for (const opened of [...stores, admin]) await opened.close()
+      for (const opened of [...stores, admin, ...schedules]) await opened.close()
       for (const ending of ['', '-wal', '-shm']) rmSync(path + ending, { force: true })
     }
-    return { stores, admin, clock, close }
+    return { stores, admin, schedules, clock, close }
   }
 
   async #migrate(): Promise<string> {
@@ -110,6 +114,7 @@ interface Prepared {
 async function prepare(create: () => Promise<Database>): Promise<Prepared> {
   const { openPostgresStore } = await import('../../src/core/store/postgres/store.ts')
   const { openPostgresAdmin } = await import('../../src/core/store/postgres/admin.ts')
+  const { openPostgresSchedules } = await import('../../src/core/store/postgres/schedules.ts')
   const { openPostgresMigrations } = await import('../../src/core/store/postgres/migrate.ts')
   const { url, ...database } = await create()
   const clock = new ManualClock()
@@ -120,9 +125,10 @@ async function prepare(create: () => Promise<Database>): Promise<Prepared> {
 
   const stores = [await openPostgresStore(url, options), await openPostgresStore(url, options)] as const
   const admin = await openPostgresAdmin(url, options)
+  const schedules = [await openPostgresSchedules(url, options), await openPostgresSchedules(url, options)] as const
   const close = async (): Promise<void> => {
-    for (const one of [...stores, admin]) await one.close()
+    for (const one of [...stores, admin, ...schedules]) await one.close()
   }
   const sql = postgres(url, { max: 1, onnotice: () => {} })
-  return { database: { url, ...database }, opened: { stores, admin, clock, close }, sql }
+  return { database: { url, ...database }, opened: { stores, admin, schedules, clock, close }, sql }
 }

@@ -19,6 +19,7 @@ import { pauseCases } from './cases/pauses.ts'
 import { pruneCases } from './cases/prunes.ts'
 import { recoveryCases } from './cases/recovery.ts'
 import { reserveCases } from './cases/reserve.ts'
+import { scheduleCases } from './cases/schedules.ts'
 import { settleCases } from './cases/settle.ts'
 import { suspectCases } from './cases/suspects.ts'
 import { uniqueCases } from './cases/unique.ts'
@@ -50,4 +51,5 @@ export const allCases: readonly ConformanceCase[] = [
   ...countCases,
   ...listingCases,
   ...nameCases,
+  ...scheduleCases,
 ]

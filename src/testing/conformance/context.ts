@@ -1,4 +1,5 @@
 import type { Admin } from '../../core/store/admin.ts'
+import type { ScheduleStore } from '../../core/store/schedule-store.ts'
 import type { Store } from '../../core/store/store.ts'
 import type { ManualClock } from '../manual-clock.ts'
 import { TestWorker } from './test-worker.ts'
@@ -15,13 +16,16 @@ export type Capability =
   | 'pauses'
   | 'cancels'
   | 'failed jobs'
+  | 'schedules'
 
 /** Two stores on one database, as two processes have them; each was opened with this clock. */
 export interface Opened {
   readonly stores: readonly [Store, Store]
   readonly admin: Admin
+  /** Two again; left out by a store that lacks them. */
+  readonly schedules?: readonly [ScheduleStore, ScheduleStore]
   readonly clock: ManualClock
-  /** Closes the stores and the admin, and removes the database. */
+  /** Closes what was opened, and removes the database. */
   close(): Promise<void>
 }
 
@@ -29,6 +33,8 @@ export interface Opened {
 export interface Context {
   readonly store: Store
   readonly admin: Admin
+  /** Throws where the harness has opened none. */
+  readonly schedules: () => readonly [ScheduleStore, ScheduleStore]
   readonly clock: ManualClock
   readonly first: TestWorker
   readonly second: TestWorker
@@ -43,9 +49,13 @@ export interface ConformanceCase {
 }
 
 /** Sets the stage for one case. */
-export function contextOn({ stores: [one, other], admin, clock }: Opened): Context {
+export function contextOn({ stores: [one, other], admin, schedules, clock }: Opened): Context {
   const first = new TestWorker(281_474_976_710_655, one, 'first')
   const second = new TestWorker(2, other, 'second')
   const third = new TestWorker(140_000_000_000_003, other, 'third')
-  return { store: one, admin, clock, first, second, third }
+  const opened = (): NonNullable<typeof schedules> => {
+    if (schedules === undefined) throw new Error('the harness opens no schedules: say so in `lacks`')
+    return schedules
+  }
+  return { store: one, admin, schedules: opened, clock, first, second, third }
 }

@@ -30,3 +30,11 @@ export function noSchedule(name: string, known: readonly string[]): KhepriError 
     fix: 'khepri schedule list',
   })
 }
+
+/** The name, if the configuration or the store knows such a schedule. Throws NOT_FOUND. */
+export async function knownSchedule(app: Khepri, name: string): Promise<string> {
+  const [schedules, sight] = [await app.schedules(), await (await app.scheduleStore()).look()]
+  const known = [...schedules, ...sight.schedules].map((schedule) => schedule.name)
+  if (!known.includes(name)) throw noSchedule(name, known)
+  return name
+}

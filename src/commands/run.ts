@@ -1,15 +1,11 @@
 import type { Khepri } from '../app.ts'
 import { KhepriCommand, type ValuesOf } from '../cli/base-command.ts'
-import { elapsed } from '../cli/elapsed.ts'
-import { exits } from '../cli/exit-codes.ts'
 import { Args, Flags, jobId, textFlag } from '../cli/flags.ts'
 import { jobInFile, jobNamed, jobStored, looksLikeFile, replayOf } from '../cli/job-to-run.ts'
-import { type RanHere, runHere } from '../cli/run-here.ts'
-import { formatDuration } from '../core/duration.ts'
-import { type ErrorCode, KhepriError } from '../core/errors.ts'
-import type { Outcome } from '../core/policy.ts'
+import { documentOf, tellEnding } from '../cli/ran-here.ts'
+import { runHere } from '../cli/run-here.ts'
+import { KhepriError } from '../core/errors.ts'
 import type { Reservation } from '../core/store/store.ts'
-import { describeError } from '../core/text.ts'
 
 const runFlags = {
   id: Flags.custom<number>({
@@ -54,7 +50,7 @@ export default class Run extends KhepriCommand {
     const job = await this.#find(app, args.job, flags)
     const ran = await runHere(app, job, (text) => this.say(text))
     if (this.output.mode === 'json') await this.output.document(documentOf(job, ran))
-    this.#tell(job, ran)
+    tellEnding(job, ran, { say: (text) => this.say(text), report: (error, exit) => this.report(error, exit) })
   }
 
   async #find(app: Khepri, word: string | undefined, { id, payload, set = [] }: RunFlags): Promise<Reservation> {
@@ -71,15 +67,6 @@ export default class Run extends KhepriCommand {
       this.say(`Job ${id} runs on worker ${job.holder?.name ?? 'unknown'} at this moment; this is a second run of it`)
     return replayOf(job)
   }
-
-  #tell({ job }: Reservation, ran: RanHere): void {
-    const { outcome, verdict, attempt, tries, ms, signalled } = ran
-    if (outcome.kind === 'done') return this.say(`Ran ${job} in ${elapsed(ms)}`)
-    this.report(errorOf(job, ran), signalled ?? (outcome.kind === 'released' ? exits.tryAgain : undefined))
-    if (verdict.kind === 'retry')
-      this.say(`A worker would try it again in ${formatDuration(verdict.delayMs)} (this was try ${attempt}/${tries})`)
-    if (verdict.kind === 'fail') this.say(`A worker would fail it for good (this was try ${attempt}/${tries})`)
-  }
 }
 
 function refuseVague(job: string | undefined, { id, payload, set }: RunFlags): void {
@@ -88,43 +75,4 @@ function refuseVague(job: string | undefined, { id, payload, set }: RunFlags): v
   if (id !== undefined && job !== undefined) throw usage('a job and --id exclude each other')
   if (id !== undefined && (payload !== undefined || set !== undefined))
     throw usage('--id excludes --payload and --set: the job has its payload')
-}
-
-/** The error of anything but a good end. */
-function errorOf(job: string, { outcome, ms }: RanHere): KhepriError {
-  const cause = causeOf(outcome)
-  const details = cause === undefined ? {} : { cause }
-  return new KhepriError(
-    codes[outcome.kind] ?? 'JOB_FAILED',
-    `${job} ${fateOf(outcome)} after ${elapsed(ms)}${reasonOf(outcome)}`,
-    details,
-  )
-}
-
-const codes: Readonly<Partial<Record<Outcome['kind'], ErrorCode>>> = {
-  refused: 'DATA_INVALID',
-  unloadable: 'MODULE_BROKEN',
-}
-
-const causeOf = (outcome: Outcome): unknown => ('error' in outcome ? outcome.error : undefined)
-
-function fateOf({ kind }: Outcome): string {
-  if (kind === 'released') return 'asked to run later'
-  return kind === 'interrupted' ? 'was interrupted' : 'failed'
-}
-
-function reasonOf(outcome: Outcome): string {
-  if (outcome.kind === 'unloadable') return `: ${outcome.message}`
-  const cause = causeOf(outcome)
-  if (cause === undefined) return ''
-  const { type, message } = describeError(cause)
-  return `: ${type}: ${message}`
-}
-
-function documentOf({ id, job }: Reservation, { outcome, attempt, tries, ms }: RanHere): object {
-  const cause = causeOf(outcome)
-  return {
-    ...{ id: id === 0 ? null : id, job, outcome: outcome.kind === 'threw' ? 'failed' : outcome.kind },
-    ...{ attempt, tries, ms, error: cause === undefined ? null : describeError(cause) },
-  }
 }

@@ -7,7 +7,7 @@ import type { DeclaredSchedule } from '../core/schedules-setting.ts'
 import type { Definition, Overlap } from '../core/store/schedule-store.ts'
 import { checkWhole, type Terms } from '../core/terms.ts'
 import { shown } from '../core/text.ts'
-import { type Cadence, parseCadence } from './cadence.ts'
+import { type Cadence, type CadenceInput, parseCadence } from './cadence.ts'
 import { jitterOf } from './jitter.ts'
 
 /** What becomes of slots at which nobody looked in time. A number: one run for each of so many of the last ones. */
@@ -22,6 +22,8 @@ export interface Schedule {
   /** They outrank the job's own. */
   readonly terms: Terms
   readonly cadence: Cadence
+  /** What the cadence was read from. */
+  readonly timing: CadenceInput
   /** How much later than its slots it is due. */
   readonly offsetMs: number
   readonly misfire: Misfire
@@ -58,10 +60,11 @@ function refused(name: string, error: KhepriError, file: string | null): KhepriE
 function readSchedule({ name, job, terms, given }: DeclaredSchedule): Schedule {
   const { cron, every, dailyAt, zone, payload, jitter, description } = given
   // What is no text is refused by the cadence itself.
-  const cadence = parseCadence({ cron, every, dailyAt, zone } as Parameters<typeof parseCadence>[0])
+  const timing = { cron, every, dailyAt, zone } as CadenceInput
+  const cadence = parseCadence(timing)
   const misfire = parseMisfire(given.misfire)
   const schedule = {
-    ...{ name, job, terms, cadence, misfire },
+    ...{ name, job, terms, timing, cadence, misfire },
     payloadText: payload === undefined ? '{}' : jsonTextOf(payload),
     offsetMs: jitter === undefined ? 0 : jitterOf(name, parseDuration(jitter, 'jitter', defaults.maxDelayMs)),
     overlap: oneOf(given.overlap, 'overlap', overlaps, typeof misfire === 'number' ? 'allow' : 'skip'),

@@ -7,6 +7,7 @@ export {
   type LoadOptions,
   loadKhepri,
   type ManyEntry,
+  type WorkRequest,
 } from './app.ts'
 export type { Backoff, BackoffInput } from './core/backoff.ts'
 export type { StartBeat } from './core/beat.ts'
@@ -32,6 +33,7 @@ export {
   release,
   type StandardSchema,
 } from './core/job.ts'
+export type { ScheduleInput } from './core/schedules-setting.ts'
 export type { Admin, FailedFilter, FailedJob } from './core/store/admin.ts'
 export type { Enqueued, Store } from './core/store/store.ts'
 export type { WorkHandle, WorkOptions } from './core/work.ts'

@@ -2,7 +2,8 @@ import type { FlagInput } from '@oclif/core/interfaces'
 import type { Khepri } from '../app.ts'
 import type { JobState } from '../core/store/admin.ts'
 import { globalFlags } from './base-command.ts'
-import { commandTable, loadCommand } from './command-table.ts'
+import { commandTable, loadCommand, secondWords } from './command-table.ts'
+import { commandGroups } from './words-given.ts'
 
 /** One thing that may stand where the cursor is. */
 export interface Candidate {
@@ -21,7 +22,7 @@ export interface Sources {
 }
 
 /** What can be looked up for a word. */
-type Kind = 'commands' | 'shells' | 'queues' | 'names' | 'ids' | 'live' | 'failed'
+type Kind = 'commands' | 'shells' | 'queues' | 'names' | 'schedules' | 'ids' | 'live' | 'failed'
 
 const argumentKinds: Readonly<Record<string, Kind>> = {
   help: 'commands',
@@ -34,6 +35,11 @@ const argumentKinds: Readonly<Record<string, Kind>> = {
   flush: 'failed',
   pause: 'queues',
   resume: 'queues',
+  'schedule test': 'schedules',
+  'schedule trigger': 'schedules',
+  'schedule pause': 'schedules',
+  'schedule resume': 'schedules',
+  'schedule simulate': 'schedules',
 }
 
 const flagKinds: Readonly<Record<string, Kind>> = {
@@ -90,17 +96,18 @@ async function lineOf(words: readonly string[]): Promise<Line> {
   return {
     command,
     flags: { ...Command?.flags, ...globalFlags },
-    before: before.filter((word) => word !== command),
+    before: before.filter((word) => !(command ?? '').split(' ').includes(word)),
     current: words.at(-1) ?? '',
   }
 }
 
-/** The first word that is neither a flag nor a global flag's value. */
+/** The first word that is neither a flag nor a global flag's value; with the next such one where a command has two. */
 function commandIn(words: readonly string[]): string | undefined {
-  return words.find((word, index) => {
+  const [first, second] = words.filter((word, index) => {
     const flag = flagNamed(words[index - 1] ?? '', globalFlags)
     return !word.startsWith('-') && (flag === null || flag.flag.type === 'boolean')
   })
+  return commandGroups.has(first ?? '') && second !== undefined ? `${first} ${second}` : first
 }
 
 /** The sources, once the words on the line have said which installation is meant. */
@@ -116,6 +123,7 @@ async function candidatesOf(line: Line, known: Known): Promise<readonly Candidat
     return valuesOf(flag, { prefix: name === undefined ? '' : `${name}=`, typed: typed ?? current, known })
   if (current.startsWith('-')) return flagWords(flags)
   if (command === undefined) return lookUp('commands', known)
+  if (commandGroups.has(command)) return commandWords(known.isDescribed, command)
   const kind = argumentKinds[command]
   return kind === undefined ? [] : lookUp(kind, known)
 }
@@ -147,6 +155,8 @@ async function lookUp(kind: Kind, { load, isDescribed }: Known): Promise<readonl
   switch (kind) {
     case 'commands':
       return commandWords(isDescribed)
+    case 'schedules':
+      return (await (await load()).schedules()).map(({ name }) => ({ word: name, about: 'schedule' }))
     case 'shells':
       return shells.map((word) => ({ word, about: '' }))
     case 'names':
@@ -158,13 +168,19 @@ async function lookUp(kind: Kind, { load, isDescribed }: Known): Promise<readonl
   }
 }
 
-async function commandWords(isDescribed: boolean): Promise<readonly Candidate[]> {
-  const words = [...commandTable.keys()].map(async (word) => ({
-    word,
-    about: isDescribed ? ((await loadCommand(word))?.summary ?? '') : '',
-  }))
-  return [...(await Promise.all(words)), { word: 'help', about: 'Show what a command takes' }]
+/** First words; or the second ones of a command that has two. */
+async function commandWords(isDescribed: boolean, group?: string): Promise<readonly Candidate[]> {
+  const words = group === undefined ? [...commandTable.keys()].filter(isOneWord) : secondWords(group)
+  const described = words.map(async (word) => {
+    const name = group === undefined ? word : `${group} ${word}`
+    return { word, about: isDescribed ? ((await loadCommand(name))?.summary ?? '') : '' }
+  })
+  const groups = [...commandGroups].map((word) => ({ word, about: `${secondWords(word).join(', ')}` }))
+  const firsts = [...groups, { word: 'help', about: 'Show what a command takes' }]
+  return [...(await Promise.all(described)), ...(group === undefined ? firsts : [])]
 }
+
+const isOneWord = (name: string): boolean => !name.includes(' ')
 
 /** The queues that the configuration, a pause, a worker or one of the newest jobs names. No module is imported for it. */
 async function queueWords(app: Khepri): Promise<readonly Candidate[]> {

@@ -30,6 +30,7 @@ async function installation(app: Khepri): Promise<readonly Finding[]> {
   return [
     ok('config', file ?? 'no file; everything has its default'),
     ...(await judgeJobs(app)),
+    ...(await judgeSchedules(app)),
     ...(await judgeDatabase(app)),
   ]
 }
@@ -64,11 +65,38 @@ async function judgeJobs(app: Khepri): Promise<readonly Finding[]> {
   }
 }
 
+/** Each is asked for the job of a slot, as it will be when one comes. */
+async function judgeSchedules(app: Khepri): Promise<readonly Finding[]> {
+  const schedules = await app.schedules()
+  const faults: Finding[] = []
+  for (const schedule of schedules) {
+    const { name } = schedule
+    const found = await examined(`schedule ${name}`, async () => {
+      await app.scheduledJob(schedule, { name, scheduledFor: 0, firedAt: 0, missed: 0 })
+      return ok(`schedule ${name}`, 'can fire')
+    })
+    if (found.state === 'fault') faults.push(found)
+  }
+  if (schedules.length === 0 || faults.length > 0) return faults
+  return [
+    ok('schedules', `${count(schedules.length, 'schedule')}, and ${schedules.length === 1 ? 'it' : 'all'} can fire`),
+  ]
+}
+
+/** Nothing ticks unless somebody is told to. */
+async function judgeTicking(app: Khepri): Promise<readonly Finding[]> {
+  const { unwatched, watchFix } = await import('./unwatched.ts')
+  const text = await unwatched(app)
+  return text === null ? [] : [warning('ticking', text, watchFix)]
+}
+
 /** Tables are not asked of a database that cannot be reached. */
 async function judgeDatabase(app: Khepri): Promise<readonly Finding[]> {
   const found = await app.checkup()
   const isThere = found.some(({ check, state }) => check === 'database' && state === 'ok')
-  return isThere ? [...found, await examined('schema', () => judgeSchema(app))] : found
+  if (!isThere) return found
+  const schema = await examined('schema', () => judgeSchema(app))
+  return [...found, schema, ...(schema.state === 'ok' ? await judgeTicking(app) : [])]
 }
 
 async function judgeSchema(app: Khepri): Promise<Finding> {

@@ -19,6 +19,7 @@ export default class Work extends KhepriCommand {
     'khepri work --queue=high,default --concurrency=4',
     'khepri work --stop-when-empty',
     'khepri work --once --exit-code',
+    'khepri work --schedule',
   ]
   static readonly args = {}
   static readonly flags = workFlags
@@ -34,6 +35,7 @@ export default class Work extends KhepriCommand {
     const flags = await withEnvironment(parsed.flags, app.config.work)
     if (flags.migrate) await this.#migrate()
     for (const warning of await strangers(app, flags)) this.warn(warning)
+    if (!flags.schedule) await this.#hint(app)
     const broken = new Set<string>()
     app.events.on('module.broken', ({ job }) => broken.add(job))
     const { report, status } = await attend({
@@ -49,6 +51,14 @@ export default class Work extends KhepriCommand {
       report: (error, exit) => this.report(error, exit),
     })
     this.exitWith(status ?? statusOf(report, flags, broken.size > 0))
+  }
+
+  /** A store that cannot be asked is the worker's own business. */
+  async #hint(app: Khepri): Promise<void> {
+    if (app.config.schedules.length === 0) return
+    const { unwatched, watchFix } = await import('../cli/unwatched.ts')
+    const text = await unwatched(app).catch(() => null)
+    if (text !== null) this.say(`hint: ${text}: ${watchFix}`)
   }
 
   async #migrate(): Promise<void> {

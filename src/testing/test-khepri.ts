@@ -15,7 +15,8 @@ import { KhepriError } from '../core/errors.ts'
 import { loneAttempt, runLone, unstored } from '../core/lone-attempt.ts'
 import { decide, type Verdict } from '../core/policy.ts'
 import type { FailedJob } from '../core/store/admin.ts'
-import type { FailReason, Filter } from '../core/store/store.ts'
+import type { FailReason, Filter, JobId } from '../core/store/store.ts'
+import { parseMoment } from '../core/terms.ts'
 import { gather } from './conformance/builders.ts'
 import { TestClock } from './test-clock.ts'
 
@@ -45,6 +46,14 @@ export type JobOutcome = RunFacts &
     | { readonly kind: 'cancelled' }
   )
 
+/** A slot that has led to a job. */
+export interface FiredSlot {
+  readonly schedule: string
+  /** Epoch milliseconds. */
+  readonly slot: number
+  readonly id: JobId
+}
+
 interface RunFacts {
   /** What the handler gave to `log`, a line each. */
   readonly logged: readonly string[]
@@ -62,6 +71,7 @@ export type TestConfig<Jobs extends JobMap> = Omit<ConfigInput, 'database' | 'jo
  */
 export class TestKhepri<Jobs extends JobMap = JobMap> extends Khepri<Jobs> {
   readonly clock: TestClock
+  #ticker: Awaited<ReturnType<Khepri['ticker']>> | null = null
 
   constructor(config: TestConfig<Jobs>) {
     const clock = new TestClock()
@@ -98,6 +108,29 @@ export class TestKhepri<Jobs extends JobMap = JobMap> extends Khepri<Jobs> {
       if (dueInMs === null) return ran
       await this.clock.advance(`${dueInMs}ms`)
     }
+  }
+
+  /**
+   * Lets the schedules see the time until `at`: the clock moves on, and at each slot that comes its job runs, with all else
+   * that is ready. Answers the slots. The first call plans them from the clock's now.
+   *
+   * at: a Date, ISO 8601 with an offset, or epoch milliseconds. Rejects with DATA_INVALID for one that is past.
+   */
+  async runSchedule(at: Date | string | number): Promise<readonly FiredSlot[]> {
+    const until = parseMoment(at instanceof Date ? at.getTime() : at, 'at')
+    if (until < this.clock.now()) throw past(until, this.clock.now())
+    const fired: FiredSlot[] = []
+    const stop = this.events.on('schedule.fired', ({ schedule, slot, id }) => void fired.push({ schedule, slot, id }))
+    this.#ticker ??= await this.ticker({ name: 'test', tellsOutages: true })
+    for (;;) {
+      const { fired: count, nextAt } = await this.#ticker.tick()
+      if (count > 0) await this.runJobs()
+      const now = this.clock.now()
+      if (now === until) break
+      await this.clock.advance(`${Math.min(Math.max(nextAt ?? until, now), until) - now}ms`)
+    }
+    stop()
+    return fired
   }
 
   /** Runs one handler with a real context and writes nothing: no retry follows, its failed() hook does not run. */
@@ -168,6 +201,12 @@ function outcomeOf(verdict: Verdict): Ending {
       return { kind: 'cancelled' }
   }
 }
+
+const past = (at: number, now: number): KhepriError =>
+  new KhepriError(
+    'DATA_INVALID',
+    `at must not be past: it is ${new Date(at).toISOString()}, and the clock stands at ${new Date(now).toISOString()}`,
+  )
 
 const endless = (): KhepriError =>
   new KhepriError('USAGE', `${mostJobs.toLocaleString('en')} jobs ran and there are more`, {

@@ -28,7 +28,7 @@ describe('khepri completion', () => {
   it('offers commands, flags of a command, and the words that a flag knows', async () => {
     using project = new KhepriProject(jobs)
     expect(await offered(project, 'bash', 're')).toEqual(['retry', 'resume', 'restart'])
-    expect(await offered(project, 'bash', 'work', '--s')).toEqual(['--stop-when-empty', '--sleep'])
+    expect(await offered(project, 'bash', 'work', '--s')).toEqual(['--stop-when-empty', '--sleep', '--schedule'])
     expect(await offered(project, 'bash', 'work', '--unknown', '')).toEqual(['fail', 'wait'])
     expect(await offered(project, 'bash', '--color', 'never', 'dis')).toEqual(['dispatch'])
     expect(await offered(project, 'bash', 'completion', '')).toEqual(['bash', 'zsh', 'fish'])

@@ -12,7 +12,7 @@ import { openSqliteMigrations } from '../../../src/core/store/sqlite/migrate.ts'
 import { openSqliteStore } from '../../../src/core/store/sqlite/store.ts'
 import { aJob, aRound, aWish, freshPath, migrate, migratedPath, openStore, storeOptions } from './sqlite-support.ts'
 
-const all = ['0000_jobs', '0001_attempts', '0002_workers', '0003_marks']
+const all = ['0000_jobs', '0001_attempts', '0002_workers', '0003_marks', '0004_schedules']
 
 async function open(path: string, given: Partial<StoreOptions> = {}): Promise<Migrations> {
   const migrations = await openSqliteMigrations(path, storeOptions(given))
@@ -85,8 +85,13 @@ describe('apply', () => {
     const path = await pathAt('0000_jobs')
     const migrations = await open(path)
 
-    expect(namesOf((await migrations.status()).pending)).toEqual(['0001_attempts', '0002_workers', '0003_marks'])
-    expect(namesOf(await migrations.apply())).toEqual(['0001_attempts', '0002_workers', '0003_marks'])
+    expect(namesOf((await migrations.status()).pending)).toEqual([
+      '0001_attempts',
+      '0002_workers',
+      '0003_marks',
+      '0004_schedules',
+    ])
+    expect(namesOf(await migrations.apply())).toEqual(['0001_attempts', '0002_workers', '0003_marks', '0004_schedules'])
   })
 
   test.each([
@@ -130,7 +135,8 @@ async function pathAt(last: string): Promise<string> {
   const path = await migratedPath()
   database(path).exec(`
     delete from jobs_migrations where name > '${last}';
-    drop table jobs_attempts; drop table jobs_workers; drop table jobs_queues`)
+    drop table jobs_attempts; drop table jobs_workers; drop table jobs_queues;
+    drop table jobs_schedules; drop table jobs_slots; drop table jobs_ticks`)
   return path
 }
 
@@ -138,7 +144,8 @@ describe('a store', () => {
   test('on an older schema is SCHEMA_BEHIND with the names that are missing', async () => {
     await expect(openSqliteStore(await pathAt('0000_jobs'), storeOptions())).rejects.toMatchObject({
       code: 'SCHEMA_BEHIND',
-      message: 'the schema of sqlite:./test.db is behind: 0001_attempts, 0002_workers, 0003_marks not applied',
+      message:
+        'the schema of sqlite:./test.db is behind: 0001_attempts, 0002_workers, 0003_marks, 0004_schedules not applied',
       fix: 'khepri migrate',
     })
   })

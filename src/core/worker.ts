@@ -357,7 +357,7 @@ export class Worker implements WorkHandle {
   get #mostPrefetched(): number {
     const { once, maxJobs, restMs, queueLimits, concurrency } = this.options
     const isCounted = once || maxJobs !== null || restMs > 0 || queueLimits.size > 0
-    return isCounted ? concurrency : defaults.mostPrefetched
+    return isCounted ? concurrency : defaults.mostPrefetched * (this.#parts.store.flights ?? 1)
   }
 
   get #untoldForMs(): number {

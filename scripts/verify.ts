@@ -18,6 +18,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const parts: Readonly<Record<string, () => Promise<{ readonly run: Run }>>> = {
   model: () => import('../test/guarantees/model/run.ts'),
   simulation: () => import('../test/guarantees/simulation/run.ts'),
+  schedules: () => import('../test/schedule/oracle/run.ts'),
   statements: () => import('../test/guarantees/statements/run.ts'),
   fuzz: () => import('../test/guarantees/fuzz/run.ts'),
   kills: () => import('../test/guarantees/kills/run.ts'),

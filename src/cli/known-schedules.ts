@@ -25,7 +25,7 @@ export async function scheduleNamed(app: Khepri, name: string): Promise<Schedule
 }
 
 /** The error for a name that no schedule has. */
-export function noSchedule(name: string, known: readonly string[]): KhepriError {
+function noSchedule(name: string, known: readonly string[]): KhepriError {
   return new KhepriError('NOT_FOUND', `no schedule ${JSON.stringify(name)}${didYouMean(name, known)}`, {
     fix: 'khepri schedule list',
   })

@@ -138,7 +138,7 @@ describe('schedule work, and work --schedule', () => {
       [['work'], { KHEPRI_WORK_SCHEDULE: 'true' }],
     ] as const) {
       await using worker = project.start(args, { env })
-      await worker.until(/FIRED second job=\d+ note[^]*LOG \d+ note queue=default try=1\/1 text="second true \d+"\n/)
+      await worker.until(/FIRED second job=\d+ note[\s\S]*LOG \d+ note queue=default try=1\/1 text="second true \d+"\n/)
       worker.kill('SIGTERM')
       expect((await worker.ended).code).toBe(0)
     }

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import Database from 'better-sqlite3'
@@ -30,6 +30,22 @@ function stranger(path: string): Database.Database {
   onTestFinished(() => void db.close())
   return db
 }
+
+test('a log that a reader has let grow is cut once it is gone, while work goes on', async () => {
+  const path = await migratedPath()
+  const store = await openStore(path)
+  const logBytes = () => statSync(`${path}-wal`).size
+  const enqueue = async (bytes: number) => {
+    for (let commits = 0; commits < 256; commits++) await store.enqueue([aJob({ envelope: 'x'.repeat(bytes) })])
+  }
+  const reader = stranger(path)
+  reader.exec('begin; select count(*) from jobs')
+  await enqueue(280_000)
+  expect(logBytes()).toBeGreaterThan(64 * 1024 * 1024)
+  reader.exec('commit')
+  await enqueue(1)
+  expect(logBytes()).toBeLessThan(32 * 1024 * 1024)
+})
 
 function countJobs(path: string): number {
   return stranger(path).prepare('select count(*) from jobs').pluck().get() as number

@@ -208,8 +208,9 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   }
 
   /** Starts a worker in this process. Rejects where the store cannot be reached or has no schema. */
-  async work({ schedule = false, ...options }: WorkRequest = {}): Promise<WorkHandle> {
-    checkWorkOptions(options)
+  async work(request: WorkRequest = {}): Promise<WorkHandle> {
+    checkWorkOptions(request)
+    const { schedule = false, ...options } = request
     const registry = await this.registry()
     const complete = await this.#complete(options, registry)
     await this.schedules()

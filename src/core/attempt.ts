@@ -459,10 +459,6 @@ class Context implements RunContext {
   readonly dispatchedAt: number
   readonly availableAt: number
   readonly unique: string | null
-  readonly schedule: string | null
-  readonly scheduledFor: number | null
-  readonly firedAt: number | null
-  readonly missed: number
   readonly release: (delay?: DurationInput) => never = release
   readonly #attempt: Attempt
   readonly #envelope: OpenEnvelope
@@ -480,10 +476,6 @@ class Context implements RunContext {
     this.dispatchedAt = envelope.dispatchedAt
     this.availableAt = availableAt
     this.unique = envelope.unique
-    this.schedule = envelope.schedule?.name ?? null
-    this.scheduledFor = envelope.schedule?.scheduledFor ?? null
-    this.firedAt = envelope.schedule?.firedAt ?? null
-    this.missed = envelope.schedule?.missed ?? 0
     this.#signal = signal
     this.#attempt = attempt
     this.#envelope = envelope
@@ -500,6 +492,22 @@ class Context implements RunContext {
 
   get payloadText(): string {
     return this.#envelope.payloadText
+  }
+
+  get schedule(): string | null {
+    return this.#envelope.schedule?.name ?? null
+  }
+
+  get scheduledFor(): number | null {
+    return this.#envelope.schedule?.scheduledFor ?? null
+  }
+
+  get firedAt(): number | null {
+    return this.#envelope.schedule?.firedAt ?? null
+  }
+
+  get missed(): number {
+    return this.#envelope.schedule?.missed ?? 0
   }
 
   get fence(): number {

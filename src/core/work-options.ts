@@ -25,7 +25,7 @@ const ms: Check = (value, what) => {
 }
 
 /** How each option of `work` is checked where a program gives it; the command line has checks of its own. */
-const checks: { readonly [Key in keyof WorkOptions]: Check } = {
+const checks: { readonly [Key in keyof WorkOptions | 'schedule']: Check } = {
   queues: checkGroups,
   concurrency: count,
   queueLimits: checkLimits,
@@ -47,6 +47,8 @@ const checks: { readonly [Key in keyof WorkOptions]: Check } = {
   name: checkName,
   only: orNull(checkNames),
   except: checkNames,
+  // Nothing that a worker does itself; whoever starts it asks for it in the same breath.
+  schedule: truth,
 }
 
 /** Checks what a program gives to `work`; what is undefined was not given. Throws DATA_INVALID with the option and the value. */
@@ -54,7 +56,7 @@ export function checkWorkOptions(options: Partial<WorkOptions>): void {
   if (!isRecord(options)) throw invalid('the options of work', 'an object', options)
   refuseStrangers(options, Object.keys(checks), { what: 'the options of work', code: 'DATA_INVALID' })
   for (const [key, value] of Object.entries(options))
-    if (value !== undefined) checks[key as keyof WorkOptions](value, key)
+    if (value !== undefined) checks[key as keyof typeof checks](value, key)
 }
 
 function checkGroups(value: unknown, what: string): void {

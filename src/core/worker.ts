@@ -423,7 +423,7 @@ export class Worker implements WorkHandle {
       answer = await this.#parts.store.exchange(round)
     } catch (error) {
       this.#takeBack({ offered, started, returns }, round, error)
-      return this.#outage(error)
+      return this.#outage(error, sentAt)
     }
     this.#outages = 0
     this.#owesRound = false
@@ -483,11 +483,11 @@ export class Worker implements WorkHandle {
     if (mayBeWritten && round.reserve) this.#batches.disown(round.reserve.batch)
   }
 
-  async #outage(error: unknown): Promise<void> {
+  async #outage(error: unknown, sentAt: number): Promise<void> {
     // A fault of our own is not cured by trying again.
     if (!isKhepriError(error) || error.code === 'BUG') throw error
     this.#owesRound = true
-    this.#contact.lost('exchange', error)
+    this.#contact.lost('exchange', error, sentAt)
     await this.#pauseAfterOutage()
   }
 
@@ -603,10 +603,11 @@ export class Worker implements WorkHandle {
 
   /** undefined: the store could not be asked. */
   async #nextDue(filter: Filter): Promise<number | null | undefined> {
+    const sentAt = this.#clock.monotonic()
     try {
       return await this.#parts.store.nextDue(filter)
     } catch (error) {
-      await this.#outage(error)
+      await this.#outage(error, sentAt)
       return undefined
     }
   }

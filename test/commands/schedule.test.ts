@@ -237,13 +237,16 @@ describe('khepri schedule simulate', () => {
     ])
   })
 
-  it('tells what another zone would do, and refuses an end before the beginning', async () => {
+  it('tells what another zone would do, never minds that of the process, and refuses an end before the beginning', async () => {
     using project = new KhepriProject(config({ nightly }))
     const elsewhere = ['schedule', 'simulate', '--zone=Asia/Tokyo', '--plain']
     const span = ['--from=2026-06-01T00:00Z', '--to=2026-06-02T00:00Z']
     expect((await project.khepri([...elsewhere, ...span])).stdout).toBe(
       '2026-06-01T17:30:00.000Z\t2026-06-02T02:30:00.000+09:00\tAsia/Tokyo\tnightly\t-\n',
     )
+    const atHome = ['schedule', 'simulate', '--json', ...span]
+    const env = { TZ: 'Asia/Tokyo' }
+    expect((await project.khepri(atHome, { env })).stdout).toBe((await project.khepri(atHome)).stdout)
     const back = ['--from=2026-06-01T00:00Z', '--to=2026-05-01T00:00Z']
     expect(await project.khepri([...elsewhere, ...back])).toMatchObject({
       code: 2,

@@ -75,6 +75,12 @@ describe('a schedule is refused when the configuration is loaded', () => {
   })
 })
 
+test('a program is told of an invalid schedule when it begins to work, whether or not it looks after them', async () => {
+  const app = createKhepri({ database: 'memory:', jobs, schedules: { a: { job: 'note', cron: '0 0 30 2 *' } } })
+  await expect(app.work()).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
+  await app.close()
+})
+
 test('what is not said has its default', async () => {
   const [schedule] = await read({ a: { job: 'note', every: '1m' } })
   expect(schedule).toMatchObject({

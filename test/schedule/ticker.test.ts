@@ -144,6 +144,33 @@ describe('a year under a frozen clock', () => {
     expect(await year({ catchUp: 3 })).toEqual(wanted)
   })
 
+  /** Looks each hour; a run takes a day and a half. Answers when each run began, in hours. */
+  async function longRuns(overlap: 'allow' | 'skip' | 'queue') {
+    const database = new SharedMemory(new Date(start).toISOString())
+    const process = new Process({ nightly: { job: 'note', every: '1d', overlap } }, database)
+    const began: number[] = []
+    process.app.events.on('schedule.fired', () => void began.push((process.now() - start) / hourMs))
+    for (let hour = 0; hour < 365 * 24; hour++) {
+      for (const job of [...database.state.jobs.values()])
+        if (process.now() - job.enqueuedAt >= 36 * hourMs) database.state.end(job, 'done')
+      await process.tick()
+      await database.clock.advance(hourMs)
+    }
+    return began
+  }
+
+  test('runs of a day and a half begin every day where they may overlap', async () => {
+    expect(await longRuns('allow')).toEqual(Array.from({ length: 364 }, (_, day) => 24 * (day + 1)))
+  })
+
+  test('and every second day where a run is passed over while another one runs', async () => {
+    expect(await longRuns('skip')).toEqual(Array.from({ length: 182 }, (_, index) => 24 * (2 * index + 1)))
+  })
+
+  test('and one right after the other where one waits', async () => {
+    expect(await longRuns('queue')).toEqual(Array.from({ length: 243 }, (_, index) => 24 + 36 * index))
+  })
+
   test('the store remembers a hundred slots, not a year of them', async () => {
     const database = new SharedMemory(new Date(start).toISOString())
     const process = new Process({ nightly }, database)

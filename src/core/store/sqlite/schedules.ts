@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { requireCurrent } from '../migrator.ts'
 import type { TableNames } from '../names.ts'
 import type { StoreOptions } from '../options.ts'
@@ -65,14 +66,17 @@ class SqliteSchedules implements ScheduleStore {
     })
   }
 
-  take({ name, definition, after, upTo, missed, overlap, runs }: Taking): Promise<readonly Taken[] | null> {
-    return this.#connection.write(() => {
+  async take({ name, definition, after, upTo, missed, overlap, runs }: Taking): Promise<readonly Taken[] | null> {
+    const answer = await this.#connection.write(() => {
       if (!this.#run(this.#texts.advance, { name, definition, after, upTo, missed })) return null
       const fresh = runs.filter(({ slot }) => this.#run(this.#texts.slot, { name, slot }))
       const taken = fresh.map((run) => this.#takeOne(name, run, overlap))
       if (fresh.length > 0) this.#run(this.#texts.forget, { name, kept: keptSlots })
       return taken
     })
+    // The driver is synchronous: without a turn of the event loop a thousand schedules of midnight would keep all else out.
+    await setImmediate()
+    return answer
   }
 
   #takeOne(name: string, { slot, job }: PlannedRun, overlap: Taking['overlap']): Taken {

@@ -41,7 +41,8 @@ export interface TickReport {
 export class Ticker {
   readonly #parts: TickerParts
   readonly #stopped = new AbortController()
-  /** When this process began, by the store's clock: whoever began later knows the configuration better. */
+  /** When this process read the configuration: by the monotonic clock, and once the store has been asked by that one's. */
+  readonly #madeAt: number
   #begunAt: number | null = null
   #writtenAt = Number.NEGATIVE_INFINITY
   #loop: Promise<void> | null = null
@@ -53,6 +54,7 @@ export class Ticker {
 
   constructor(parts: TickerParts) {
     this.#parts = parts
+    this.#madeAt = parts.clock.monotonic()
   }
 
   /** Ticks until `stop`; resolves then. */
@@ -115,9 +117,9 @@ export class Ticker {
 
   /** Sees what the store knows, once it knows what this configuration says. */
   async #look(): Promise<ScheduleSight> {
-    const { store } = this.#parts
+    const { store, clock } = this.#parts
     const sight = await store.look()
-    this.#begunAt ??= sight.now
+    this.#begunAt ??= Math.round(sight.now - (clock.monotonic() - this.#madeAt))
     const definitions = this.#unwritten(sight, this.#begunAt)
     if (definitions.length === 0) return sight
     await store.define(definitions, this.#begunAt)

@@ -21,7 +21,11 @@ export class Process {
   readonly #ticker: Ticker
   readonly #clock: Clock
 
-  constructor(schedules: NonNullable<ConfigInput['schedules']>, database: SharedMemory, clock: Clock = database.clock) {
+  constructor(
+    schedules: NonNullable<ConfigInput['schedules']>,
+    database: Pick<SharedMemory, 'schedules' | 'clock'>,
+    clock: Clock = database.clock,
+  ) {
     this.#clock = clock
     this.app = createKhepri<JobMap>({ database: 'memory:', jobs: { note: () => {} }, schedules }, { clock })
     this.app.events.onAny((event, facts) => void this.events.push({ event, ...facts } as unknown as AnyEvent))

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../src/core/clock.ts'
+import { KhepriError } from '../../src/core/errors.ts'
+import type { ScheduleStore } from '../../src/core/store/schedule-store.ts'
 import { parseCadence } from '../../src/schedule/cadence.ts'
 import { Process, SharedMemory } from './stage.ts'
 
@@ -318,6 +320,54 @@ test('a schedule that cannot fire is told once, and the others go on', async () 
     'broken: unknown job "nowt"',
   ])
   expect(process.slots.length).toBe(2)
+})
+
+test('an outage of the store is told once when it starts and once when it ends, and costs only what the policy says', async () => {
+  const database = new SharedMemory('2026-03-01T12:02:00Z')
+  const { schedules, clock } = database
+  let isThere = true
+  const look = async () => {
+    if (!isThere) throw new KhepriError('STORE_UNREACHABLE', 'cannot reach the database')
+    return schedules.look()
+  }
+  const faulty = Object.assign(Object.create(schedules) as ScheduleStore, {
+    look,
+    define: schedules.define.bind(schedules),
+    take: schedules.take.bind(schedules),
+    tick: schedules.tick.bind(schedules),
+  })
+  const process = new Process({ five: everyFive }, { schedules: faulty, clock })
+  const running = process.run()
+  for (const [moment, next] of [
+    ['12:04', false],
+    ['12:22', true],
+    ['12:26', true],
+  ] as const) {
+    await database.until(`2026-03-01T${moment}:00Z`)
+    isThere = next
+  }
+  await process.stop()
+  await running
+
+  expect(process.said('store.lost').map(({ message }) => message)).toEqual(['cannot reach the database'])
+  expect(process.said('store.back').length).toBe(1)
+  expect(database.runs()).toEqual([
+    { scheduledFor: '2026-03-01T12:20:00.000Z', missed: 3 },
+    { scheduledFor: '2026-03-01T12:25:00.000Z', missed: 0 },
+  ])
+})
+
+test('a process that began earlier is the older one, however late it comes to look', async () => {
+  const database = new SharedMemory('2026-03-01T12:02:00Z')
+  const older = new Process({ five: { ...everyFive, payload: 'old' } }, database)
+  await database.clock.advance(1_000)
+  const newer = new Process({ five: { ...everyFive, payload: 'new' } }, database)
+  await newer.tick()
+  await database.clock.advance(1_000)
+  await older.tick()
+
+  expect(older.said('schedule.outdated').length).toBe(1)
+  expect(newer.said('schedule.outdated').length).toBe(0)
 })
 
 describe('overlap', () => {

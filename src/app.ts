@@ -215,6 +215,8 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     const complete = await this.#complete(options, registry)
     await this.schedules()
     const ticker = schedule ? await this.ticker({ name: complete.name, tellsOutages: false }) : null
+    // Who ends when there is nothing to do runs what is due before that.
+    if (complete.once || complete.stopWhenEmpty) await ticker?.tick()
     const { clock = systemClock, random = Math.random } = this.#parts
     const identity = processIdentity()
     const worker = await Worker.start(complete, {

@@ -144,6 +144,16 @@ describe('schedule work, and work --schedule', () => {
     }
   })
 
+  it('work --schedule --stop-when-empty, as from a timer, runs what is due and ends', async () => {
+    using project = await migratedProject(config({ five: { job: 'note', every: '5m' } }))
+    const args = ['work', '--schedule', '--stop-when-empty']
+    expect((await project.khepri(args)).stdout).toMatch(/stopped: 0 done/)
+    setBack(project)
+    const { code, stdout } = await project.khepri(args)
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/FIRED five job=1 note [\s\S]*DONE 1 note [\s\S]*stopped: 1 done/)
+  })
+
   it('work hints where nobody looks after the schedules of its configuration, and doctor warns', async () => {
     using project = await migratedProject(config({ nightly }))
     const hint = 'nobody looks after the 1 schedule of this configuration'

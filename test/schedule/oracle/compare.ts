@@ -48,20 +48,20 @@ export function compareIn(window: Window, amount: Amount, seed: number, tally: T
   const struck = minutes.flatMap(({ face, isTwice, skipped }) => (isTwice ? [face] : skipped))
   for (let count = 0; count < amount.expressions; count++) {
     const face =
-      seeded.chance(0.5) && struck.length > 0 ? pickFrom(seeded, struck) : faceAt(window.zone, near(seeded, window))
+      seeded.chance(0.5) && struck.length > 0
+        ? (struck[seeded.whole(0, struck.length - 1)] as Face)
+        : faceAt(window.zone, near(seeded, window))
     const cron = possibleExpression(seeded, face, tally)
     const slots = slotsIn(cron, minutes)
     const cadence = subject(cron, window.zone)
-    for (let instant = 0; instant < amount.instants; instant++) {
-      compareNext({ cron, zone: window.zone, after: instantIn(seeded, window, slots), slots, to }, cadence, tally)
-    }
+    const draw = instantsIn(seeded, window, slots)
+    for (let instant = 0; instant < amount.instants; instant++)
+      compareNext({ cron, zone: window.zone, after: draw(), slots, to }, cadence, tally)
     compareSeries({ cron, zone: window.zone, slots, from: from + prerollMs, to: to - prerollMs }, cadence, tally)
   }
 }
 
 const ours: Subject = (cron, zone) => parseCadence({ cron, zone })
-
-const pickFrom = <T>(seeded: Seeded, [first, ...rest]: readonly T[]): T => seeded.pick([first as T, ...rest])
 
 /** An instant that is likely to be within hours of the middle of a window. */
 const near = (seeded: Seeded, { at, beforeMs, afterMs }: Window): number =>
@@ -88,12 +88,17 @@ function isCron(text: string): boolean {
   }
 }
 
-/** Often just at a slot, just before or just after it, and at a marked one rather: there the answers change. */
-function instantIn(seeded: Seeded, window: Window, slots: readonly NaiveSlot[]): number {
+/** Draws instants: often just at a slot, before or after it, and at a marked one rather. There the answers change. */
+function instantsIn(seeded: Seeded, window: Window, slots: readonly NaiveSlot[]): () => number {
   const known = slots.filter(({ at }) => at > window.at - window.beforeMs)
-  const marked = known.filter(({ gap, doubled }) => gap || doubled)
-  const from = marked.length > 0 && seeded.chance(0.5) ? marked : known
-  return from.length > 0 && seeded.chance(0.6) ? pickFrom(seeded, from).at + seeded.whole(-1, 1) : near(seeded, window)
+  const special = known.filter(({ gap, doubled }) => gap || doubled)
+  return () => {
+    const from = special.length > 0 && seeded.chance(0.5) ? special : known
+    const isAtSlot = from.length > 0 && seeded.chance(0.6)
+    return isAtSlot
+      ? (from[seeded.whole(0, from.length - 1)] as NaiveSlot).at + seeded.whole(-1, 1)
+      : near(seeded, window)
+  }
 }
 
 interface Triple {
@@ -132,8 +137,9 @@ function compareSeries({ cron, zone, slots, from, to }: Series, cadence: ReturnT
   let at = from - 1
   for (const slot of expected) {
     at = cadence.next(at)
-    const found = { at, gap: slot.gap, doubled: slot.doubled, ...cadence.marksAt?.(at) }
-    if (marked(found) === marked(slot)) continue
+    const { gap, doubled } = cadence.marksAt?.(at) ?? slot
+    if (at === slot.at && gap === slot.gap && doubled === slot.doubled) continue
+    const found = { at, gap, doubled }
     tally.differences.push(`"${cron}" in ${zone}, one after the other: ${marked(found)} instead of ${marked(slot)}`)
     return
   }

@@ -37,8 +37,8 @@ const plans: Readonly<Record<Form, Plan>> = {
     stepMs: dayMs,
     changes: Number.POSITIVE_INFINITY,
     atChanges: { expressions: 6, instants: 4 },
-    years: 24,
-    inYears: { expressions: 150, instants: 20 },
+    years: 12,
+    inYears: { expressions: 100, instants: 20 },
   },
 }
 

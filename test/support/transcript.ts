@@ -3,8 +3,8 @@ import { chmodSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { expect } from 'vitest'
-import { KhepriProject } from '../support/khepri-project.ts'
-import { repository } from '../support/temp-project.ts'
+import { KhepriProject } from './khepri-project.ts'
+import { repository } from './temp-project.ts'
 
 /**
  * A user's shell session in a project of its own, written as documentation shows it:

@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { atTerminal, terminalShell, terminalSkipReason } from '../support/cli.ts'
-import { freePort } from '../support/postgres.ts'
-import { repository, TempProject } from '../support/temp-project.ts'
-import { Session, seen } from './transcript.ts'
+import { atTerminal, terminalShell, terminalSkipReason } from './support/cli.ts'
+import { freePort } from './support/postgres.ts'
+import { repository, TempProject } from './support/temp-project.ts'
+import { Session, seen } from './support/transcript.ts'
 
 /** What a new user meets, command by command; each block begins where it says. */
 

@@ -55,6 +55,7 @@ function recordOf(attempt: Attempt, error: unknown, worker: string): AttemptReco
 
 /** Tells the world about a settlement that the store has accepted. */
 export function announce({ attempt, verdict }: Finished, events: EventBus): void {
+  if (!events.isHeard) return
   const { facts, ms } = attempt
   switch (verdict.kind) {
     case 'complete':

@@ -170,6 +170,6 @@ const replacements: readonly (readonly [RegExp | string, string])[] = [
   [/(?<= (?:ms|waitMs)=)\d+/g, '<ms>'],
   [/\d+[smhd] ago *(?=\S)/g, '<age>  '],
   // What is aligned beside it moves with it.
-  [/(?<=\S) +\d+(?:\.\d+)?(?:ms|s|m)(?=[\s,])/g, ' <duration>'],
+  [/(?<=\S)(?: +\d+(?:\.\d+)?(?:ms|s|m|h))+(?=[\s,])/g, ' <duration>'],
   [/<duration> +/g, '<duration>  '],
 ]

@@ -1,6 +1,6 @@
 import type { Khepri } from '../app.ts'
 import { sleep, systemClock } from '../core/clock.ts'
-import type { WorkOptions } from '../core/work.ts'
+import type { WorkHandle, WorkOptions } from '../core/work.ts'
 
 /** How large a measurement is. */
 export interface BenchSize {
@@ -62,24 +62,37 @@ export async function measure({ open, signal, onPart }: BenchPlace, size: BenchS
     work: () => clocked.starts.note(),
     'pick-up': ({ sentAt }: { readonly sentAt: number }) => void clocked.ages.push(systemClock.monotonic() - sentAt),
   }
-  const part: Part = { signal, onPart, ...clocked, dispatching: open(jobs), working: open(jobs) }
+  const place: Place = { signal, ...clocked, ...size, dispatching: open(jobs), working: open(jobs) }
+  const inPart = async <T>(label: string, part: Part<T>): Promise<T> => {
+    const progress = onPart(label)
+    try {
+      return await part(place, (done, share) => progress.update(done, share))
+    } finally {
+      progress.end()
+    }
+  }
   try {
-    const single = await dispatchOneByOne(part)
-    const batched = await dispatchInBatches(part, size.jobs)
-    const work = await workOff(part, single.jobs + batched.jobs, size.concurrency)
-    return { single, batched, work, pickUp: await pickUp(part, size.concurrency) }
+    return {
+      single: await inPart('dispatching one by one', dispatchOneByOne),
+      batched: await inPart('dispatching in batches', dispatchInBatches),
+      work: await inPart('working', workOff),
+      pickUp: await inPart('measuring the pick-up', pickUp),
+    }
   } finally {
-    await Promise.all([part.dispatching.close(), part.working.close()])
+    await Promise.all([place.dispatching.close(), place.working.close()])
   }
 }
 
 /** What every part of the measurement is given: two installations, as two processes would be, and what their handlers note. */
-interface Part extends Pick<BenchPlace, 'signal' | 'onPart'> {
+interface Place extends BenchSize, Pick<BenchPlace, 'signal'> {
   readonly dispatching: Khepri
   readonly working: Khepri
   readonly starts: Span
   readonly ages: number[]
 }
+
+/** One part of the measurement; it tells how far it is. */
+type Part<T> = (place: Place, update: PartProgress['update']) => Promise<T>
 
 /** The time between the first and the last of some moments. */
 class Span {
@@ -98,65 +111,57 @@ class Span {
   }
 }
 
-async function dispatchOneByOne({ dispatching, signal, onPart }: Part): Promise<Rate> {
-  const progress = onPart('dispatching one by one')
+async function dispatchOneByOne({ dispatching, signal }: Place, update: PartProgress['update']): Promise<Rate> {
   const since = systemClock.monotonic()
   let jobs = 0
   for (let ms = 0; ms < singleMs; ms = systemClock.monotonic() - since) {
     signal.throwIfAborted()
     await dispatching.dispatch('work')
-    progress.update(++jobs, ms / singleMs)
+    update(++jobs, ms / singleMs)
   }
-  progress.end()
   return { jobs, ms: systemClock.monotonic() - since }
 }
 
-async function dispatchInBatches({ dispatching, signal, onPart }: Part, jobs: number): Promise<Rate> {
-  const progress = onPart('dispatching in batches')
+async function dispatchInBatches({ dispatching, signal, jobs }: Place, update: PartProgress['update']): Promise<Rate> {
   const since = systemClock.monotonic()
-  for (let done = 0; done < jobs; progress.update(done, done / jobs)) {
+  for (let done = 0; done < jobs; update(done, done / jobs)) {
     signal.throwIfAborted()
     const batch = Math.min(batchSize, jobs - done)
     await dispatching.dispatchMany(Array.from({ length: batch }, () => ({ job: 'work', payload: {} })))
     done += batch
   }
-  progress.end()
   return { jobs, ms: systemClock.monotonic() - since }
 }
 
-async function workOff({ working, starts, signal, onPart }: Part, jobs: number, concurrency: number): Promise<Rate> {
-  const progress = onPart('working')
-  const stopHearing = working.events.on('job.done', () => progress.update(starts.count, starts.count / jobs))
-  await whileWorking(working, signal, { concurrency, stopWhenEmpty: true }, ({ finished }) => finished)
-  stopHearing()
-  progress.end()
+/** Everything that was dispatched so far. */
+async function workOff(place: Place, update: PartProgress['update']): Promise<Rate> {
+  const { working, starts, jobs } = place
+  const stopHearing = working.events.on('job.done', () => update(starts.count, Math.min(1, starts.count / jobs)))
+  await whileWorking(place, { stopWhenEmpty: true }, ({ finished }) => finished).finally(stopHearing)
   return { jobs: starts.count, ms: starts.ms }
 }
 
-async function pickUp(part: Part, concurrency: number): Promise<PickUp> {
-  const { working, dispatching, ages, signal } = part
-  const progress = part.onPart('measuring the pick-up')
-  await whileWorking(working, signal, { concurrency }, async () => {
+async function pickUp(place: Place, update: PartProgress['update']): Promise<PickUp> {
+  const { dispatching, ages, signal } = place
+  await whileWorking(place, {}, async () => {
     await sleep(systemClock, pickUps.restMs, signal)
     for (let sent = 1; sent <= pickUps.jobs && !signal.aborted; sent++) {
       await dispatching.dispatch('pick-up', { sentAt: systemClock.monotonic() })
       await sleep(systemClock, pickUps.everyMs, signal)
-      progress.update(sent, sent / pickUps.jobs)
+      update(sent, sent / pickUps.jobs)
     }
     while (ages.length < pickUps.jobs && !signal.aborted) await sleep(systemClock, pickUps.everyMs, signal)
   })
-  progress.end()
   return { jobs: ages.length, p50: quantile(ages, 0.5), p95: quantile(ages, 0.95), p99: quantile(ages, 0.99) }
 }
 
 /** Runs a worker for as long as something takes, and ends it in any case. */
 async function whileWorking(
-  working: Khepri,
-  signal: AbortSignal,
+  { working, signal, concurrency }: Place,
   options: Partial<WorkOptions>,
-  use: (worker: Awaited<ReturnType<Khepri['work']>>) => Promise<unknown>,
+  use: (worker: WorkHandle) => Promise<unknown>,
 ): Promise<void> {
-  const worker = await working.work(options)
+  const worker = await working.work({ concurrency, ...options })
   const stop = (): void => worker.drain()
   signal.addEventListener('abort', stop)
   try {

@@ -2,7 +2,7 @@
 const statuses = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 
 /** Turns the first signal that asks this process to end into an abort, so that it can clear up; the second ends it at once. */
-export class Interruption implements Disposable {
+export class Interruption {
   readonly #controller = new AbortController()
   readonly #listeners: readonly (readonly [string, () => void])[]
   readonly #source: NodeJS.EventEmitter
@@ -26,11 +26,12 @@ export class Interruption implements Disposable {
 
   #stop(status: number): void {
     this.#status = status
-    this[Symbol.dispose]()
+    this.close()
     this.#controller.abort()
   }
 
-  [Symbol.dispose](): void {
+  /** Gives the signals back. */
+  close(): void {
     for (const [name, listener] of this.#listeners) this.#source.off(name, listener)
   }
 }

@@ -29,14 +29,16 @@ export default class Bench extends KhepriCommand {
     const app = await this.app()
     const size = { jobs: flags.jobs ?? 20_000, concurrency: flags.concurrency ?? app.config.concurrency ?? 1 }
     const scratch = await app.scratch()
-    using interruption = new Interruption(process)
+    const interruption = new Interruption(process)
     try {
       const { result, settings } = await this.#measure(scratch, size, interruption.signal)
       await printBench(this.output, { ...result, ...size, settings: { ...settingsOf(app), ...settings } })
     } catch (error) {
-      if (!interruption.signal.aborted) throw error
+      if (!interruption.signal.aborted || error !== interruption.signal.reason) throw error
       this.say('Stopped; nothing of the measurement is left in the database')
       this.exitWith(interruption.status)
+    } finally {
+      interruption.close()
     }
   }
 
@@ -49,7 +51,17 @@ export default class Bench extends KhepriCommand {
       const result: BenchResult = await measure({ open: scratch.open, signal, onPart }, size)
       return { result, settings: await scratch.settings() }
     } finally {
+      await this.#remove(scratch)
+    }
+  }
+
+  /** Who cannot take it away says what is left, and why. */
+  async #remove(scratch: Scratch): Promise<void> {
+    try {
       await scratch.remove()
+    } catch (error) {
+      this.say(`What begins with ${scratch.name} is left in the database`)
+      throw error
     }
   }
 }

@@ -441,7 +441,7 @@ export class Worker implements WorkHandle {
     if (answer.reserved[0]?.suspect) this.#suspectRoom.used()
     else if (this.#suspectRoom.isOpen) this.#suspectRoom.close()
     this.#receive(answer.reserved, reserve)
-    await this.#afterLook(reserve, answer.reserved.length, sentAt)
+    await this.#afterLook(reserve, answer, sentAt)
   }
 
   /** What was reserved for a free slot begins; the rest waits for one, or goes back. */
@@ -586,8 +586,8 @@ export class Worker implements WorkHandle {
     if (served.every((name) => this.#broken.has(name))) this.drain('modules')
   }
 
-  async #afterLook(wish: Wish, found: number, sentAt: number): Promise<void> {
-    if (found > 0) return this.#pace.found(found >= wish.limit)
+  async #afterLook(wish: Wish, { reserved, more = false }: Exchanged, sentAt: number): Promise<void> {
+    if (reserved.length > 0 || more) return this.#pace.found(more || reserved.length >= wish.limit)
     if (wish.sleepMs !== null) {
       const wasKnown = this.#asleepUntil > this.#clock.monotonic()
       this.#asleepUntil = sentAt + wish.sleepMs

@@ -163,6 +163,8 @@ export interface Exchanged {
   readonly cancelled: readonly JobId[]
   /** In the order in which they should run. */
   readonly reserved: readonly Reservation[]
+  /** The store has not looked everywhere, to save time: fewer than were asked for does not mean that there are no more. */
+  readonly more?: boolean
 }
 
 /** Who a worker is; `pidStart` and the namespaces tell a process from a later one with the same number. */

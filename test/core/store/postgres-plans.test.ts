@@ -7,12 +7,15 @@ import { statementsFor } from '../../../src/core/store/postgres/statements.ts'
 import { postgresSkipReason } from '../../support/postgres.ts'
 import { migratedDatabase } from './postgres-support.ts'
 
-const { lean, full, nextDue, look, ...others } = statementsFor(relations(tableNames('jobs', 'failed_jobs'), undefined))
+const statements = statementsFor(relations(tableNames('jobs', 'failed_jobs'), undefined))
+const { lean, leanFromMarks, full, fullFromMarks, nextDue, look, ...others } = statements
 
 const hot: Readonly<Record<string, Statement>> = {
   ...others,
   ...scopesOf('lean', lean),
+  ...scopesOf('lean from marks', leanFromMarks),
   ...scopesOf('full', full),
+  ...scopesOf('full from marks', fullFromMarks),
   ...scopesOf('nextDue', nextDue),
   ...scopesOf('look', look),
 }

@@ -1,15 +1,15 @@
 import { now, type Relations, rung } from './fragments.ts'
-import { levels, reservation, type Scope } from './reserving.ts'
+import { levels, markedLevels, reservation, type Scope, type Start } from './reserving.ts'
 import { completions, followUps, otherEndings, starts } from './settling.ts'
 
 /** One statement for a whole round: whatever it names happens together. */
-export function exchange(tables: Relations, scope: Scope, size: 'lean' | 'full'): string {
+export function exchange(tables: Relations, scope: Scope, size: 'lean' | 'full', start: Start = 'everywhere'): string {
   const parts = [
-    ...levels(tables, scope),
+    ...(start === 'marks' ? [markedLevels(tables)] : levels(tables, scope)),
     ...completions(tables),
     ...starts(tables),
     ...(size === 'full' ? [...otherEndings(tables), ...followUps(tables)] : []),
-    ...reservation(tables, scope),
+    ...reservation(tables, scope, start),
     slept(tables),
     ...(size === 'full' ? [rung(tables, freesNow)] : []),
   ]

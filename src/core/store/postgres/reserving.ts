@@ -6,6 +6,9 @@ import { now, type Relations, these } from './fragments.ts'
 /** How a wish names its queues. strict: one queue a group; merged: several; all: whatever queues there are. */
 export type Scope = 'strict' | 'merged' | 'all'
 
+/** Where a reservation begins to look: at the head of every level, or at the marks of those that the worker remembers. */
+export type Start = 'everywhere' | 'marks'
+
 /** Levels of priority that are looked up one by one in a queue; what lies beyond is read as one ordered range. */
 const mostLevels = 64
 
@@ -61,7 +64,17 @@ export function levels(tables: Relations, scope: Scope): string[] {
   ]
 }
 
+/** The levels that the worker remembers, each with the last of its jobs that is worth no look any more. */
+export function markedLevels(tables: Relations): string {
+  return `levels as materialized (
+  select u.grp, u.queue, u.priority, 1 as step, u.moment, u.id
+  from unnest(:markGroups::bigint[], :markQueues::text[], :markPriorities::bigint[], :markMoments::bigint[],
+    :markIds::bigint[]) u(grp, queue, priority, moment, id)
+  where u.queue <> all(:exceptQueues::text[]) and not ${isPaused(tables, 'u.queue')})`
+}
+
 interface LevelRead {
+  readonly start: Start
   readonly columns: string
   readonly where: string
   readonly order: string
@@ -72,11 +85,12 @@ interface LevelRead {
 }
 
 /** Reads one level `l` of a queue in its order, or all that lie beyond the last one. */
-function atLevel(jobs: string, { columns, where, order, orderBeyond, limit, lock }: LevelRead): string {
+function atLevel(jobs: string, { start, columns, where, order, orderBeyond, limit, lock }: LevelRead): string {
   const read = (condition: string, by: string): string =>
     `select * from (select ${columns} from ${jobs} j
       where j.queue = l.queue and ${condition} and ${wanted} and ${where}
       order by ${by} limit ${limit}${lock ? ' for update skip locked' : ''}) r`
+  if (start === 'marks') return read('j.priority = l.priority and (j.available_at, j.id) > (l.moment, l.id)', order)
   const level = read(`l.step <= ${mostLevels} and j.priority = l.priority`, order)
   const beyond = read(`l.step > ${mostLevels} and j.priority > l.priority`, orderBeyond)
   return `${level} union all ${beyond}`
@@ -91,14 +105,14 @@ const passable = 'j.suspect <> 1'
 const passableOrHead = '(j.suspect <> 1 or j.id = (select h.id from head h where h.suspect = 1))'
 
 /** Locks the first jobs in run order, cuts them to the limits, and takes them. */
-export function reservation({ jobs }: Relations, scope: Scope): string[] {
-  const head = { ...inRunOrder, where: due, limit: '1', lock: false }
+export function reservation({ jobs }: Relations, scope: Scope, start: Start): string[] {
+  const head = { ...inRunOrder, start, where: due, limit: '1', lock: false }
   return [
     `head as materialized (
   select j.id, j.suspect from levels l, lateral (${atLevel(jobs, head)}) j
   where :suspects::boolean and :limit::bigint > 0 and l.priority is not null
   order by l.grp, j.priority, j.available_at, j.id limit 1)`,
-    ...(scope === 'strict' ? inOrder(jobs) : merged(jobs)),
+    ...(scope === 'strict' ? inOrder(jobs, start) : merged(jobs, start)),
     `chosen as materialized (
   select c.id, c.place from (
     select r.*, sum(case when r.suspect = ${survivor} and r.place > :started::bigint then 1 else 0 end)
@@ -115,8 +129,8 @@ export function reservation({ jobs }: Relations, scope: Scope): string[] {
 }
 
 /** With one queue a group the levels are in run order already: the scan stops at the limit and locks no more. */
-function inOrder(jobs: string): string[] {
-  const level = { ...inRunOrder, where: `${due} and ${passableOrHead}`, limit: ':limit::bigint', lock: true }
+function inOrder(jobs: string, start: Start): string[] {
+  const level = { ...inRunOrder, start, where: `${due} and ${passableOrHead}`, limit: ':limit::bigint', lock: true }
   return [
     `locked as materialized (
   select l.grp, j.* from (select * from levels where priority is not null order by grp, priority, step) l,
@@ -125,8 +139,8 @@ function inOrder(jobs: string): string[] {
 }
 
 /** Queues of one group are merged by looking at the head of each; some more than wanted, since others look there too. */
-function merged(jobs: string): string[] {
-  const level = { ...inRunOrder, where: `${due} and ${passableOrHead}`, limit: ':reach::bigint', lock: false }
+function merged(jobs: string, start: Start): string[] {
+  const level = { ...inRunOrder, start, where: `${due} and ${passableOrHead}`, limit: ':reach::bigint', lock: false }
   return [
     `candidates as materialized (
   select l.grp, j.* from levels l, lateral (${atLevel(jobs, level)}) j where l.priority is not null
@@ -139,7 +153,8 @@ function merged(jobs: string): string[] {
 }
 
 export function nextDue(tables: Relations, scope: Scope): string {
-  const level = {
+  const level: LevelRead = {
+    start: 'everywhere',
     columns: 'j.available_at',
     where: `(:suspects::boolean or ${passable})`,
     order: 'j.available_at',

@@ -13,6 +13,7 @@ import type {
 import type { Row } from './connection.ts'
 import type { Values } from './connections.ts'
 import { heldOf, keyOf, withoutRepeats } from './held.ts'
+import type { Mark } from './marks.ts'
 import type { Scope } from './reserving.ts'
 import { bigints, texts } from './statement.ts'
 
@@ -75,15 +76,15 @@ export function filterValues(filter: Filter): Values {
 }
 
 /** The group in which a queue stands first. */
-function inGroups(groups: readonly (readonly string[])[]): ReadonlyMap<string, number> {
+export function inGroups(groups: readonly (readonly string[])[]): ReadonlyMap<string, number> {
   const places = new Map<string, number>()
   for (const [place, group] of groups.entries())
     for (const queue of group) if (!places.has(queue)) places.set(queue, place)
   return places
 }
 
-/** The parameters of either exchange statement. */
-export function roundValues(round: Round): Values {
+/** The parameters of either exchange statement. marks: where a reservation starts; null: it looks everywhere. */
+export function roundValues(round: Round, marks: readonly Mark[] | null): Values {
   const wish = round.reserve ?? noWish
   // The first settlement of a job counts; a second one finds it gone.
   const settle = withoutRepeats(round.settle)
@@ -99,12 +100,23 @@ export function roundValues(round: Round): Values {
     endings: JSON.stringify(settle.filter((one) => !isPlain(one)).map(endingRow)),
     followUps: JSON.stringify(round.enqueue.map(followUpRow)),
     ...filterValues(wish),
+    ...markValues(marks ?? []),
     limit: wish.limit,
     reach: wish.limit * 2 + 50,
     maxBytes: wish.maxBytes,
     batch: wish.batch,
     sleepMs: wish.sleepMs,
     started: wish.started,
+  }
+}
+
+function markValues(marks: readonly Mark[]): Values {
+  return {
+    markGroups: bigints(marks.map(({ group }) => group)),
+    markQueues: texts(marks.map(({ queue }) => queue)),
+    markPriorities: bigints(marks.map(({ priority }) => priority)),
+    markMoments: bigints(marks.map(({ availableAt }) => availableAt)),
+    markIds: bigints(marks.map(({ id }) => id)),
   }
 }
 

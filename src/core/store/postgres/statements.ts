@@ -26,8 +26,11 @@ export function statementsFor(tables: Relations) {
     replaceInside: statement(replace(tables, 'inside')),
     /** Completions, starts and a reservation. */
     lean: byScope((scope) => statement(exchange(tables, scope, 'lean'))),
+    /** The same with a reservation that starts from marks. */
+    leanFromMarks: byScope((scope) => statement(exchange(tables, scope, 'lean', 'marks'))),
     /** All of that, and every other ending, and follow-ups. */
     full: byScope((scope) => statement(exchange(tables, scope, 'full'))),
+    fullFromMarks: byScope((scope) => statement(exchange(tables, scope, 'full', 'marks'))),
     disown: statement(disown(tables)),
     nextDue: byScope((scope) => statement(nextDue(tables, scope))),
     join: statement(join(tables)),

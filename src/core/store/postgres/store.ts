@@ -1,4 +1,5 @@
 import type { RunInside } from '../../callers-transaction.ts'
+import { systemClock } from '../../clock.ts'
 import { requireCurrent } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
 import { RecoveryPass } from '../recovery.ts'
@@ -26,6 +27,7 @@ import { Enqueuing } from './enqueuing.ts'
 import { relations } from './fragments.ts'
 import { Listener } from './listener.ts'
 import { lookValues, sightOf } from './looking.ts'
+import { type Mark, Marks, mayPassMarks } from './marks.ts'
 import { PostgresRecovering } from './recovering.ts'
 import type { Scope } from './reserving.ts'
 import { answerOf, filterValues, isFull, needsTwoSteps, roundValues, scopeOf } from './round.ts'
@@ -70,6 +72,7 @@ class PostgresStore implements Store {
   readonly #statements: Statements
   readonly #enqueuing: Enqueuing
   readonly #recovery: RecoveryPass
+  readonly #marks = new Marks(systemClock)
   readonly #listeners = new Set<Listener>()
 
   constructor(connections: Connections, options: StoreOptions) {
@@ -85,8 +88,10 @@ class PostgresStore implements Store {
     return this.#options.clock?.now() ?? null
   }
 
-  enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
-    return this.#enqueuing.enqueue(jobs, this.#now)
+  async enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
+    const enqueued = await this.#enqueuing.enqueue(jobs, this.#now)
+    this.#marks.added(jobs)
+    return enqueued
   }
 
   enlist(run: RunInside, jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
@@ -94,34 +99,51 @@ class PostgresStore implements Store {
   }
 
   async exchange(round: Round): Promise<Exchanged> {
-    const rows = needsTwoSteps(round) ? await this.#exchangeInSteps(round) : await this.#exchangeAtOnce(round)
-    return answerOf(round, rows)
+    if (mayPassMarks(round)) this.#marks.forget()
+    const { reserve } = round
+    const marks = reserve && this.#marks.for(reserve)
+    const sentAt = systemClock.monotonic()
+    const answer = answerOf(round, await this.#rowsOf(round, marks))
+    if (reserve === null) return answer
+    const marked = marks !== null
+    this.#marks.found(reserve, answer.reserved, { marked, ms: systemClock.monotonic() - sentAt })
+    return marked && answer.reserved.length < reserve.limit ? { ...answer, more: true } : answer
   }
 
-  #exchangeAtOnce(round: Round): Promise<readonly Row[]> {
-    return this.#connections.run(this.#statementFor(round), this.#valuesOf(round), exchanging)
+  /** What was not written may be free again, before the marks. */
+  #rowsOf(round: Round, marks: readonly Mark[] | null): Promise<readonly Row[]> {
+    const rows = needsTwoSteps(round) ? this.#exchangeInSteps(round, marks) : this.#exchangeAtOnce(round, marks)
+    return rows.catch((error: unknown) => {
+      this.#marks.forget()
+      throw error
+    })
+  }
+
+  #exchangeAtOnce(round: Round, marks: readonly Mark[] | null): Promise<readonly Row[]> {
+    return this.#connections.run(this.#statementFor(round, marks), this.#valuesOf(round, marks), exchanging)
   }
 
   /** The same order of events as in one statement, but what the first step makes free the last one may reserve. */
-  #exchangeInSteps(round: Round): Promise<readonly Row[]> {
+  #exchangeInSteps(round: Round, marks: readonly Mark[] | null): Promise<readonly Row[]> {
     const first: Round = { ...round, start: [], disown: [], reserve: null }
     const last: Round = { ...round, settle: [], enqueue: [], disown: [] }
     return this.#connections.transaction(exchanging, async (transaction) => {
-      const settled = await transaction.run(this.#statementFor(first), this.#valuesOf(first))
+      const settled = await transaction.run(this.#statementFor(first, null), this.#valuesOf(first, null))
       if (round.disown.length > 0)
         await transaction.run(this.#statements.disown, { worker: round.worker, batches: bigints(round.disown) })
-      const reserved = await transaction.run(this.#statementFor(last), this.#valuesOf(last))
+      const reserved = await transaction.run(this.#statementFor(last, marks), this.#valuesOf(last, marks))
       return [...settled, ...reserved]
     })
   }
 
-  #statementFor(round: Round) {
+  #statementFor(round: Round, marks: readonly Mark[] | null) {
     const scope: Scope = round.reserve === null ? 'strict' : scopeOf(round.reserve)
-    return this.#statements[isFull(round) ? 'full' : 'lean'][scope]
+    const size = isFull(round) ? 'full' : 'lean'
+    return this.#statements[marks === null ? size : (`${size}FromMarks` as const)][scope]
   }
 
-  #valuesOf(round: Round) {
-    return { now: this.#now, ...roundValues(round) }
+  #valuesOf(round: Round, marks: readonly Mark[] | null) {
+    return { now: this.#now, ...roundValues(round, marks) }
   }
 
   async nextDue(filter: Filter): Promise<number | null> {
@@ -151,15 +173,21 @@ class PostgresStore implements Store {
     return sightOf(row)
   }
 
-  recover(observation: Observation, beforeFreeing?: BeforeFreeing): Promise<Recovery> {
-    return this.#recovery.run(observation, beforeFreeing)
+  async recover(observation: Observation, beforeFreeing?: BeforeFreeing): Promise<Recovery> {
+    const recovery = await this.#recovery.run(observation, beforeFreeing)
+    if (recovery.freed > 0) this.#marks.forget()
+    return recovery
   }
 
   /** A pooler that shares sessions loses what a session listens for: there nobody listens, and everybody polls. */
   async listen(onWake: () => void): Promise<() => Promise<void>> {
     if (!this.#options.prepare) return async () => {}
     const { channel } = relations(this.#options.names, this.#options.schema)
-    const listener = new Listener((hooks) => this.#connections.openSession(hooks), channel, onWake)
+    const wake = (): void => {
+      this.#marks.forget()
+      onWake()
+    }
+    const listener = new Listener((hooks) => this.#connections.openSession(hooks), channel, wake)
     this.#listeners.add(listener)
     return async () => {
       this.#listeners.delete(listener)

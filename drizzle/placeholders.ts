@@ -8,6 +8,7 @@ export const placeholderNames: TableNames = {
   attempts: '$attempts',
   workers: '$workers',
   queues: '$queues',
+  parents: '$parents',
   migrations: '$migrations',
 }
 

@@ -3,4 +3,7 @@ import { postgresTables } from '../src/core/store/postgres/schema.ts'
 import { placeholderNames, placeholderSchema } from './placeholders.ts'
 
 export const schema = pgSchema(placeholderSchema)
-export const { jobs, failed, ended, attempts, workers, queues } = postgresTables(placeholderNames, placeholderSchema)
+export const { jobs, failed, ended, attempts, workers, queues, parents } = postgresTables(
+  placeholderNames,
+  placeholderSchema,
+)

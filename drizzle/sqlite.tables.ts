@@ -1,4 +1,4 @@
 import { sqliteTables } from '../src/core/store/sqlite/schema.ts'
 import { placeholderNames } from './placeholders.ts'
 
-export const { jobs, failed, ended, attempts, workers, queues } = sqliteTables(placeholderNames)
+export const { jobs, failed, ended, attempts, workers, queues, parents } = sqliteTables(placeholderNames)

@@ -10,6 +10,8 @@ export interface TableNames {
   readonly workers: string
   /** Paused queues. */
   readonly queues: string
+  /** Which jobs wait for which others. */
+  readonly parents: string
   readonly migrations: string
 }
 
@@ -30,6 +32,7 @@ export function tableNames(table: string, failedTable: string): TableNames {
     attempts: `${table}_attempts`,
     workers: `${table}_workers`,
     queues: `${table}_queues`,
+    parents: `${table}_parents`,
     migrations: `${table}_migrations`,
   }
   if (new Set(Object.values(names)).size !== Object.values(names).length)

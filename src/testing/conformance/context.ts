@@ -10,6 +10,7 @@ export type Capability =
   | 'merged queues'
   | 'unique keys'
   | 'follow-ups'
+  | 'continuations'
   | 'filters'
   | 'suspects'
   | 'pauses'

@@ -17,7 +17,13 @@ const dialects = ['sqlite', 'postgres'] as const
 
 describe.each(dialects)('the migrations of %s', (dialect) => {
   test('are four, oldest first', () => {
-    expect(migrationNames(dialect)).toEqual(['0000_jobs', '0001_attempts', '0002_workers', '0003_marks'])
+    expect(migrationNames(dialect)).toEqual([
+      '0000_jobs',
+      '0001_attempts',
+      '0002_workers',
+      '0003_marks',
+      '0004_parents',
+    ])
   })
 
   test('each say which khepri they admit, and none that is newer than this one', () => {
@@ -48,7 +54,7 @@ describe.each(dialects)('the migrations of %s', (dialect) => {
   test('split into statements that each begin with CREATE or ALTER', () => {
     const statements = loadMigrations(dialect, names, undefined).flatMap(statementsOf)
 
-    expect(statements).toHaveLength(17)
+    expect(statements).toHaveLength(19)
     expect(statements.filter((statement) => !/^(CREATE|ALTER) /.test(statement))).toEqual([])
   })
 })
@@ -88,7 +94,7 @@ test('status tells applied, pending, newer and unknown names apart', () => {
   ])
 
   expect(applied).toEqual(['0000_jobs', '0001_attempts'])
-  expect(pending.map(({ name }) => name)).toEqual(['0002_workers', '0003_marks'])
+  expect(pending.map(({ name }) => name)).toEqual(['0002_workers', '0003_marks', '0004_parents'])
   expect(newer).toEqual(['0004_rings'])
   expect(unknown).toEqual(['0005_comets', '9999_moons'])
 })

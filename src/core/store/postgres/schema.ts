@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { bigint, index, integer, pgSchema, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core'
+import { bigint, index, integer, pgSchema, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core'
 import type { TableNames } from '../names.ts'
 
 /**
@@ -154,7 +154,26 @@ export function postgresTables(names: TableNames, schema: string | undefined) {
     reason: text('reason'),
   })
 
-  return { jobs, failed, ended, attempts, workers, queues }
+  /** What a job waits for, a row for each parent. */
+  const parents = table(
+    names.parents,
+    {
+      parent: bigint('parent', { mode: 'number' }).notNull(),
+      child: bigint('child', { mode: 'number' }).notNull(),
+      /** 'wait', 'cancel' or 'run'. */
+      onFailure: text('on_failure').notNull(),
+      /** When the child may run, once it waits for nothing any more; the same in each of its rows. */
+      availableAt: bigint('available_at', { mode: 'number' }).notNull(),
+      /** 1: the parent is gone and was not done. Of one that is gone otherwise nothing is kept, so that it counts as done. */
+      lost: integer('lost').notNull().default(0),
+    },
+    (columns) => [
+      primaryKey({ name: `${names.parents}_pk`, columns: [columns.parent, columns.child] }),
+      index(`${names.parents}_child`).on(columns.child),
+    ],
+  )
+
+  return { jobs, failed, ended, attempts, workers, queues, parents }
 }
 
 /** The tables of one installation, as drizzle knows them. */

@@ -9,6 +9,7 @@ import type {
   Enqueued,
   Exchanged,
   Filter,
+  JobId,
   Look,
   NewJob,
   Observation,
@@ -22,6 +23,7 @@ import type {
 import { appliedMigrations } from './applied.ts'
 import type { Row } from './connection.ts'
 import { type Call, Connections } from './connections.ts'
+import { Continuations } from './continuations.ts'
 import { Enqueuing } from './enqueuing.ts'
 import { relations } from './fragments.ts'
 import { Listener } from './listener.ts'
@@ -70,6 +72,7 @@ class PostgresStore implements Store {
   readonly #statements: Statements
   readonly #enqueuing: Enqueuing
   readonly #recovery: RecoveryPass
+  readonly #continuations: Continuations
   readonly #listeners = new Set<Listener>()
 
   constructor(connections: Connections, options: StoreOptions) {
@@ -77,7 +80,11 @@ class PostgresStore implements Store {
     this.#options = options
     this.#statements = statementsFor(relations(options.names, options.schema))
     this.#enqueuing = new Enqueuing(connections, this.#statements, options.label)
-    this.#recovery = new RecoveryPass(new PostgresRecovering(connections, this.#statements, () => this.#now))
+    const now = (): number | null => this.#now
+    this.#continuations = new Continuations(connections, this.#statements, now)
+    this.#recovery = new RecoveryPass(
+      new PostgresRecovering(connections, this.#statements, { continuations: this.#continuations, now }),
+    )
   }
 
   /** The moment of the clock that this store was opened with; null: the server's own. */
@@ -95,7 +102,14 @@ class PostgresStore implements Store {
 
   async exchange(round: Round): Promise<Exchanged> {
     const rows = needsTwoSteps(round) ? await this.#exchangeInSteps(round) : await this.#exchangeAtOnce(round)
+    await this.#releaseChildren(rows)
     return answerOf(round, rows)
+  }
+
+  /** The round is committed: what goes wrong here is left to whoever recovers next. */
+  async #releaseChildren(rows: readonly Row[]): Promise<void> {
+    const children = rows.filter(({ kind }) => kind === 'child').map(({ id }) => id as JobId)
+    if (children.length > 0) await this.#continuations.release(children).catch(() => {})
   }
 
   #exchangeAtOnce(round: Round): Promise<readonly Row[]> {

@@ -124,7 +124,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     ...rest: PayloadAndOptions<PayloadOf<Jobs[Name]>>
   ): Promise<Enqueued>
   async dispatch(...call: DispatchArguments): Promise<Enqueued> {
-    const [enqueued] = await this.enqueue([await this.#prepare(...call)])
+    const [enqueued] = await this.enqueue([await this.prepare(...call)])
     return enqueued as Enqueued
   }
 
@@ -139,7 +139,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     this.#requireOpen()
     const into = enlisted(tx)
     if (into.kind === 'postgres')
-      return { dispatch: async (...call: DispatchArguments) => this.enlist(into, await this.#prepare(...call)) }
+      return { dispatch: async (...call: DispatchArguments) => this.enlist(into, await this.prepare(...call)) }
     return { dispatchSync: (...call: DispatchArguments) => this.enlist(into, this.#prepareNow(call)) }
   }
 
@@ -169,7 +169,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
         readonly job: string
         readonly payload: unknown
       }
-      rows.push(await this.#prepare(job, payload, options))
+      rows.push(await this.prepare(job, payload, options))
     }
     return this.enqueue(rows)
   }
@@ -198,7 +198,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     const { clock = systemClock, random = Math.random } = this.#parts
     const identity = processIdentity()
     const worker = await Worker.start(complete, {
-      ...{ store: await this.store(), registry, events: this.events, clock, random },
+      ...{ store: await this.store(), registry, events: this.events, clock, random, prepare: this.prepare },
       ...this.#beats(complete),
       profile: { ...identity, version: version() },
       fateOf: (neighbour) => fateOf(neighbour, identity),
@@ -301,9 +301,9 @@ export class Khepri<Jobs extends JobMap = JobMap> {
       throw new KhepriError('USAGE', 'this khepri was closed', { fix: 'call close() last, or make another one' })
   }
 
-  async #prepare(...call: DispatchArguments): Promise<NewJob> {
-    return this.#dispatcherNow().prepare(requestOf(call, this.#registryNow()))
-  }
+  /** The row that a dispatch with these arguments would put in. */
+  readonly prepare = async (...call: DispatchArguments): Promise<NewJob> =>
+    this.#dispatcherNow().prepare(requestOf(call, this.#registryNow()))
 
   #prepareNow(call: DispatchArguments): NewJob {
     return this.#dispatcherNow().prepareNow(requestOf(call, this.#registryNow()))

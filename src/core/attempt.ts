@@ -3,15 +3,16 @@ import { format } from 'node:util'
 import type { Backoff } from './backoff.ts'
 import type { Clock, Timer } from './clock.ts'
 import { defaults } from './defaults.ts'
+import { type DispatchArguments, type NextCall, requireFollowUp } from './dispatch-call.ts'
 import { type DurationInput, formatDuration } from './duration.ts'
 import { decodeEnvelope, type OpenEnvelope, Poison } from './envelope.ts'
-import { isKhepriError } from './errors.ts'
+import { isKhepriError, KhepriError } from './errors.ts'
 import type { EventBus, JobFacts } from './events.ts'
 import type { Checked, Handler, RunContext } from './handler.ts'
 import { release, releaseOf } from './job.ts'
 import type { Outcome } from './policy.ts'
 import type { RegisteredJob, Registry } from './registry.ts'
-import type { Reservation, WorkerId } from './store/store.ts'
+import type { NewJob, Reservation, WorkerId } from './store/store.ts'
 import { describeError } from './text.ts'
 
 /** What every attempt of one worker shares. */
@@ -33,9 +34,14 @@ export interface AttemptSetting {
   readonly workerId: () => WorkerId
   /** The handler ignored its signal past the grace. */
   readonly onStuck: () => void
+  /** Turns the arguments of a dispatch into a row; undefined where nothing can be dispatched with a completion. */
+  readonly prepare?: Prepare | undefined
   /** An attempt that is bound in time begins; the result is called when it ends. */
   readonly onBound: (attempt: Attempt, timeoutMs: number) => () => void
 }
+
+/** Turns the arguments of a dispatch into the row to enqueue. Throws or rejects with why it is refused. */
+export type Prepare = (...call: DispatchArguments) => NewJob | Promise<NewJob>
 
 /** The reason of a signal that aborted at the job's timeout. */
 export class AttemptTimeout extends Error {
@@ -94,6 +100,9 @@ export class Attempt {
   #graceTimer: Timer | null = null
   #unbind: (() => void) | null = null
   #output: string | null = null
+  /** What its handler dispatches with its completion, in that order. */
+  readonly #next: Promise<NewJob>[] = []
+  #followUps: readonly NewJob[] = []
 
   constructor(reservation: Reservation, setting: AttemptSetting) {
     this.reservation = reservation
@@ -180,6 +189,33 @@ export class Attempt {
 
   keepOutput(output: string): void {
     this.#output = output
+  }
+
+  /** What commits together with its completion. */
+  get followUps(): readonly NewJob[] {
+    return this.#followUps
+  }
+
+  /** Checks a job that is to be dispatched with the completion. One that is refused fails the attempt. */
+  dispatchNext(call: DispatchArguments): Promise<void> {
+    const row = this.#prepareNext(call)
+    this.#next.push(row)
+    const checked = row.then(() => {})
+    // Who does not wait for it hears of it by the attempt's failure.
+    checked.catch(() => {})
+    return checked
+  }
+
+  async #prepareNext(call: DispatchArguments): Promise<NewJob> {
+    if (this.#hasReturned)
+      throw new KhepriError('USAGE', `next() was called after ${this.reservation.job} had ended`, {
+        fix: 'await what calls it, or use dispatch()',
+      })
+    const { prepare } = this.#setting
+    if (!prepare) throw new KhepriError('USAGE', 'nothing can be dispatched with a completion here')
+    const row = await prepare(...call)
+    requireFollowUp(row)
+    return row
   }
 
   /** Aborts the signal because the worker stops; after the grace the job is given back although its handler runs. */
@@ -326,6 +362,7 @@ export class Attempt {
     let outcome: Outcome
     try {
       await current.run(this, () => (this.#handler as Handler).run(this.#payload, context))
+      if (this.#next.length > 0) this.#followUps = await Promise.all(this.#next)
       outcome = { kind: 'done' }
     } catch (error) {
       outcome = this.#outcomeOf(error)
@@ -461,6 +498,7 @@ class Context implements RunContext {
   readonly unique: string | null
   readonly log: (...values: readonly unknown[]) => void
   readonly release: (delay?: DurationInput) => never = release
+  readonly next: NextCall
   readonly #attempt: Attempt
   readonly #envelope: OpenEnvelope
   readonly #signal: () => AbortSignal
@@ -479,6 +517,7 @@ class Context implements RunContext {
     this.#signal = signal
     this.#attempt = attempt
     this.#envelope = envelope
+    this.next = (...call: DispatchArguments) => attempt.dispatchNext(call)
     this.log = (...values) => events.emit('job.log', { ...attempt.facts, text: format(...values) })
   }
 

@@ -72,6 +72,8 @@ export const defaults = Object.freeze({
   /** And from then on so often. */
   pruneEveryMs: 3_600_000,
   keepCancelledMs: 7 * 86_400_000,
+  /** Jobs that one job may wait for: each is a row. */
+  mostParents: 1_000,
   /** Names of jobs and queues, and unique keys; characters. */
   maxNameLength: 255,
   /** Delays and times beyond ten years are mistakes. */

@@ -5,13 +5,13 @@ import { KhepriError } from './errors.ts'
 import type { Job, JobDefinition, JobTerms } from './job.ts'
 import { jsonTextOf } from './json-value.ts'
 import type { RegisteredJob, Registry } from './registry.ts'
-import type { Due, OnConflict } from './store/store.ts'
-import { checkUnique, parseMoment, parseTerms, termKeys } from './terms.ts'
+import type { Due, JobId, NewJob, OnConflict, OnParentFailure } from './store/store.ts'
+import { checkParentFailure, checkUnique, parseAfter, parseMoment, parseTerms, termKeys } from './terms.ts'
 import { shown } from './text.ts'
 import { refuseStrangers } from './unknown-keys.ts'
 
 /** The keys of `DispatchOptions`. */
-const dispatchKeys: readonly string[] = [...termKeys, 'delay', 'at', 'unique', 'onConflict']
+const dispatchKeys: readonly string[] = [...termKeys, 'delay', 'at', 'unique', 'onConflict', 'after', 'onParentFailure']
 
 /** The options of one dispatch: terms that outrank the definition's, and when the job may run. */
 export interface DispatchOptions extends JobTerms {
@@ -25,6 +25,14 @@ export interface DispatchOptions extends JobTerms {
    * that job becomes this one, under its own id, if no run of it has begun; `replaced` in the answer says whether.
    */
   readonly onConflict?: OnConflict
+  /** Ids of jobs: it waits until they are done. NOT_FOUND for an id that was never given out. */
+  readonly after?: JobId | readonly JobId[]
+  /**
+   * What becomes of it where one of those is not done. wait (the default): it stays while that job is failed, since a retry
+   * may lead on, and is cancelled once that one is cancelled or flushed. cancel: it is cancelled with the failure. run: it
+   * runs all the same.
+   */
+  readonly onParentFailure?: OnParentFailure
 }
 
 /** The payload that a registered value takes: from its definition, its class or its function. */
@@ -65,6 +73,16 @@ export interface DispatchCall<Jobs extends JobMap, Answer> {
   <Name extends keyof Jobs & string>(job: Name, ...rest: PayloadAndOptions<PayloadOf<Jobs[Name]>>): Answer
 }
 
+/** What a dispatch with the completion of a job may say besides its payload: it is after that job as it is. */
+export type NextOptions = Omit<DispatchOptions, 'onConflict' | 'after' | 'onParentFailure'>
+
+/** The dispatch of a job that follows another one: by its name, or by a value that `jobs` holds, or an instance of one. */
+export interface NextCall {
+  (job: Job, options?: NextOptions): Promise<void>
+  <Value extends object>(job: Value, payload?: PayloadOf<Value>, options?: NextOptions): Promise<void>
+  (job: string, payload?: unknown, options?: NextOptions): Promise<void>
+}
+
 type InstanceOf<Value> = Value extends abstract new (...parameters: never[]) => infer Instance ? Instance : never
 
 /** What stands between the parentheses of a dispatch: a name or a value with its payload, or an instance alone. */
@@ -85,6 +103,14 @@ export function requestOf(call: DispatchArguments, registry: Pick<Registry, 'get
   }
 }
 
+/** Throws DATA_INVALID for a row that could not follow a completion. */
+export function requireFollowUp({ job, onConflict, after, onParentFailure }: NewJob): void {
+  if (onConflict === undefined && after === undefined && onParentFailure === undefined) return
+  throw new KhepriError('DATA_INVALID', `next(${shown(job)}) takes no onConflict, after or onParentFailure`, {
+    fix: 'it is after this job as it is; dispatch() takes them',
+  })
+}
+
 /** Reads the options of a dispatch. Throws DATA_INVALID. */
 function readOptions(options: DispatchOptions): Omit<DispatchRequest, 'job' | 'payloadText'> {
   refuseStrangers(options, dispatchKeys, { what: 'the options of dispatch', code: 'DATA_INVALID' })
@@ -93,6 +119,26 @@ function readOptions(options: DispatchOptions): Omit<DispatchRequest, 'job' | 'p
     due: dueOf(options),
     unique: options.unique === undefined ? null : checkUnique(options.unique, 'unique'),
     ...(options.onConflict !== undefined && { onConflict: checkConflict(options) }),
+    ...parentsOf(options),
+  }
+}
+
+/** Reads what a job waits for. Throws DATA_INVALID. */
+export function parentsOf({
+  after,
+  onParentFailure,
+  onConflict,
+}: Pick<DispatchOptions, 'after' | 'onParentFailure' | 'onConflict'>): Pick<
+  DispatchRequest,
+  'after' | 'onParentFailure'
+> {
+  if (after === undefined && onParentFailure !== undefined)
+    throw new KhepriError('DATA_INVALID', 'onParentFailure is given without after', { fix: 'add after: id' })
+  if (after !== undefined && onConflict === 'replace')
+    throw new KhepriError('DATA_INVALID', 'after and onConflict: "replace" exclude each other')
+  return {
+    ...(after !== undefined && { after: parseAfter(after, 'after') }),
+    ...(onParentFailure !== undefined && { onParentFailure: checkParentFailure(onParentFailure, 'onParentFailure') }),
   }
 }
 

@@ -6,7 +6,7 @@ import { KhepriError } from './errors.ts'
 import type { Handler } from './handler.ts'
 import { isDeeperThan } from './json-text.ts'
 import type { RegisteredJob, Registry } from './registry.ts'
-import type { Due, NewJob, OnConflict } from './store/store.ts'
+import type { Due, JobId, NewJob, OnConflict, OnParentFailure } from './store/store.ts'
 import { checkName, type Terms } from './terms.ts'
 
 /** One job as its dispatcher wants it. */
@@ -21,6 +21,9 @@ export interface DispatchRequest {
   readonly unique: string | null
   /** What becomes of it where a live job holds its unique key; that job is kept where it is not said. */
   readonly onConflict?: OnConflict
+  /** What it waits for, and what becomes of it where one of those is not done. */
+  readonly after?: readonly JobId[]
+  readonly onParentFailure?: OnParentFailure
 }
 
 export interface DispatcherParts {
@@ -166,6 +169,8 @@ export class Dispatcher {
       priority: priority ?? defaults.priority,
       due: request.due ?? { delayMs: 0 },
       ...(request.onConflict && { onConflict: request.onConflict }),
+      ...(request.after && { after: request.after }),
+      ...(request.onParentFailure && { onParentFailure: request.onParentFailure }),
     })
   }
 }

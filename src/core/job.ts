@@ -1,4 +1,5 @@
 import type { BackoffInput } from './backoff.ts'
+import type { NextCall } from './dispatch-call.ts'
 import type { DurationInput } from './duration.ts'
 import { termKeys } from './terms.ts'
 import { refuseStrangers } from './unknown-keys.ts'
@@ -48,6 +49,11 @@ export interface JobContext {
   readonly log: (...values: readonly unknown[]) => void
   /** Ends the attempt at no cost: the job runs again after the delay (1 s where none is given). */
   readonly release: (delay?: DurationInput) => never
+  /**
+   * Dispatches a job that commits together with the completion of this one, or not at all. Resolves when it has been
+   * checked; one that is refused fails the attempt. Where a live job holds its unique key that one is kept.
+   */
+  readonly next: NextCall
 }
 
 /** The terms of a job: how it is queued, tried again and bounded. All captured at dispatch. */

@@ -1,3 +1,4 @@
+import type { Prepare } from './attempt.ts'
 import type { Backoff } from './backoff.ts'
 import type { StartBeat, Watch } from './beat.ts'
 import type { Clock, Random } from './clock.ts'
@@ -50,6 +51,8 @@ export interface WorkerParts {
   readonly watch: Watch
   /** What is known of the process of a worker with our host name. */
   readonly fateOf: (neighbour: ProcessTrace) => Fate
+  /** Where handlers may dispatch jobs with their completion. */
+  readonly prepare?: Prepare
   /** Where jobs may outlive their worker's process. */
   readonly beforeFreeing?: BeforeFreeing
   readonly profile: Omit<WorkerProfile, 'leaseMs' | 'name' | 'concurrency' | 'queues'>

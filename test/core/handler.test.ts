@@ -26,6 +26,7 @@ function aContext(): RunContext {
     release: () => {
       throw new Error('released')
     },
+    next: async () => {},
   }
 }
 

@@ -78,5 +78,6 @@ function aContext(): RunContext {
     log: () => {},
     keepOutput: () => {},
     release,
+    next: async () => {},
   }
 }

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { Attempt } from './core/attempt.ts'
 import { beatInLoop, type StartBeat, unwatched, type Watch } from './core/beat.ts'
 import { beatInThread } from './core/beat-thread.ts'
 import {
@@ -145,6 +146,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   /** Writes a prepared row on a caller's connection: on SQLite before it returns. Throws USAGE where that is another database. */
   enlist(into: Enlisted, row: NewJob): Enqueued | Promise<Enqueued> {
+    this.#requireDispatching()
     const { database } = this.config
     if (into.kind !== database.kind)
       throw new KhepriError(
@@ -192,13 +194,18 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   /** Starts a worker in this process. Rejects where the store cannot be reached or has no schema. */
   async work(options: Partial<WorkOptions> = {}): Promise<WorkHandle> {
+    if (this.config.role === 'producer')
+      throw new KhepriError('USAGE', 'this khepri is a producer and starts no worker', {
+        fix: 'set role to "worker" or "both" where jobs are to run',
+      })
     checkWorkOptions(options)
     const registry = await this.registry()
     const complete = await this.#complete(options, registry)
     const { clock = systemClock, random = Math.random } = this.#parts
     const identity = processIdentity()
     const worker = await Worker.start(complete, {
-      ...{ store: await this.store(), registry, events: this.events, clock, random, prepare: this.prepare },
+      ...{ store: await this.store(), registry, events: this.events, clock, random },
+      ...{ prepare: this.prepare, openScope: this.config.scope },
       ...this.#beats(complete),
       profile: { ...identity, version: version() },
       fateOf: (neighbour) => fateOf(neighbour, identity),
@@ -216,6 +223,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   /** Writes rows that a Dispatcher prepared; durable when it resolves. Concurrent calls share commits. */
   async enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
+    this.#requireDispatching()
     const enqueued = await this.#enqueuer.enqueue(jobs)
     if (this.events.isHeard) this.#announce(jobs, enqueued)
     return enqueued
@@ -293,6 +301,14 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     this.#store = this.#admin = this.#migrations = null
     for (const each of await Promise.allSettled<{ close(): Promise<void> }>(open))
       if (each.status === 'fulfilled') await each.value.close()
+  }
+
+  /** What a handler dispatches belongs to its work. */
+  #requireDispatching(): void {
+    if (this.config.role !== 'worker' || Attempt.current() !== undefined) return
+    throw new KhepriError('USAGE', 'this khepri is a worker: only its handlers dispatch', {
+      fix: 'set role to "producer" or "both" where jobs are dispatched',
+    })
   }
 
   /** Throws USAGE once `close` has ended: a database that opened again would stay open. */

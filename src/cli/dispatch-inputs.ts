@@ -70,6 +70,8 @@ export class Inputs {
       unique: unique ?? found.unique,
       ...(found.after && { after: found.after }),
       ...(found.onParentFailure && { onParentFailure: found.onParentFailure }),
+      ...(found.context && { context: found.context }),
+      ...(found.trace && { trace: found.trace }),
       ...said,
     }
   }

@@ -1,7 +1,7 @@
 import { defaults } from '../core/defaults.ts'
 import { parentsOf } from '../core/dispatch-call.ts'
 import { parseDuration } from '../core/duration.ts'
-import { decodeEnvelope, Poison } from '../core/envelope.ts'
+import { decodeEnvelope, type Envelope, Poison } from '../core/envelope.ts'
 import { isKhepriError, KhepriError } from '../core/errors.ts'
 import { caret, isDeeperThan, type Member, members, positionOf, within } from '../core/json-text.ts'
 import type { Due, JobId, OnParentFailure } from '../core/store/store.ts'
@@ -21,6 +21,9 @@ export interface JobObject {
   readonly unique: string | null
   readonly after?: readonly JobId[]
   readonly onParentFailure?: OnParentFailure
+  /** Only of an envelope. */
+  readonly context?: Envelope['context']
+  readonly trace?: Envelope['trace']
   /** There for what `show --envelope` prints. */
   readonly envelope?: true
 }
@@ -100,14 +103,18 @@ function dueOf({ delay, at }: Readonly<Record<string, unknown>>): Due | null {
 function fromEnvelope(item: Placed): JobObject {
   try {
     const { job } = JSON.parse(item.text) as { readonly job: string }
-    const { payloadText, tries, backoff, timeoutMs, maxCrashes, unique } = decodeEnvelope(item.text, job)
+    const { payloadText, tries, backoff, timeoutMs, maxCrashes, unique, context, trace } = decodeEnvelope(
+      item.text,
+      job,
+    )
     const terms: Terms = {
       maxCrashes,
       ...(tries !== null && { tries }),
       ...(backoff !== null && { backoff }),
       ...(timeoutMs !== null && { timeoutMs }),
     }
-    return { job: checkName(job, 'job'), payloadText, terms, due: null, unique, envelope: true }
+    const handedOn = { ...(context !== null && { context }), ...(trace !== null && { trace }) }
+    return { job: checkName(job, 'job'), payloadText, terms, due: null, unique, envelope: true, ...handedOn }
   } catch (error) {
     if (error instanceof Poison || isKhepriError(error)) throw at(item, 0, error.message)
     throw error

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { format } from 'node:util'
 import type { Backoff } from './backoff.ts'
 import type { Clock, Timer } from './clock.ts'
+import { inContext, type JobContextValues } from './context.ts'
 import { defaults } from './defaults.ts'
 import { type DispatchArguments, type NextCall, requireFollowUp } from './dispatch-call.ts'
 import { type DurationInput, formatDuration } from './duration.ts'
@@ -12,6 +13,7 @@ import type { Checked, Handler, RunContext } from './handler.ts'
 import { release, releaseOf } from './job.ts'
 import type { Outcome } from './policy.ts'
 import type { RegisteredJob, Registry } from './registry.ts'
+import { disposeOf, type OpenScope } from './scope.ts'
 import type { NewJob, Reservation, WorkerId } from './store/store.ts'
 import { describeError } from './text.ts'
 
@@ -36,6 +38,8 @@ export interface AttemptSetting {
   readonly onStuck: () => void
   /** Turns the arguments of a dispatch into a row; undefined where nothing can be dispatched with a completion. */
   readonly prepare?: Prepare | undefined
+  /** Builds what each run needs for itself. */
+  readonly openScope?: OpenScope | null
   /** An attempt that is bound in time begins; the result is called when it ends. */
   readonly onBound: (attempt: Attempt, timeoutMs: number) => () => void
 }
@@ -267,7 +271,7 @@ export class Attempt {
     if (!this.#envelope || this.#handler?.failed === null) return
     const controller = new AbortController()
     const context = new Context(this, this.#envelope, () => controller.signal, this.#setting.events)
-    const call = current.run(this, () => this.#callFailedHook(error, context))
+    const call = inContext(this.#envelope, () => current.run(this, () => this.#callFailedHook(error, context)))
     await this.#bounded(call, this.timeoutMs ?? defaults.hookMs, controller)
   }
 
@@ -361,13 +365,27 @@ export class Attempt {
     this.#setting.events.emit('job.started', { ...this.facts, waitMs: this.waitMs })
     let outcome: Outcome
     try {
-      await current.run(this, () => (this.#handler as Handler).run(this.#payload, context))
+      await inContext(envelope, () => current.run(this, () => this.#runIn(context)))
       if (this.#next.length > 0) this.#followUps = await Promise.all(this.#next)
       outcome = { kind: 'done' }
     } catch (error) {
       outcome = this.#outcomeOf(error)
     }
     this.#finish(this.#timeoutOutcome() ?? outcome)
+  }
+
+  /** What the scope hook builds lasts as long as the handler. */
+  async #runIn(context: Context): Promise<void> {
+    const { openScope } = this.#setting
+    const handler = this.#handler as Handler
+    if (!openScope) return void (await handler.run(this.#payload, context))
+    const scope = await openScope(context)
+    context.scope = scope
+    try {
+      await handler.run(this.#payload, context)
+    } finally {
+      await disposeOf(scope)
+    }
   }
 
   #outcomeOf(error: unknown): Outcome {
@@ -499,6 +517,7 @@ class Context implements RunContext {
   readonly log: (...values: readonly unknown[]) => void
   readonly release: (delay?: DurationInput) => never = release
   readonly next: NextCall
+  scope: unknown
   readonly #attempt: Attempt
   readonly #envelope: OpenEnvelope
   readonly #signal: () => AbortSignal
@@ -527,6 +546,14 @@ class Context implements RunContext {
 
   get payloadText(): string {
     return this.#envelope.payloadText
+  }
+
+  get context(): JobContextValues {
+    return (this.#envelope.context ?? {}) as JobContextValues
+  }
+
+  get traceparent(): string | null {
+    return this.#envelope.trace
   }
 
   get fence(): number {

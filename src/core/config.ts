@@ -6,6 +6,7 @@ import {
   type DeclaredQueue,
   isRecord,
   parseQueues,
+  type Role,
   refuseUnknownKeys,
   type Settings,
   settings,
@@ -19,7 +20,9 @@ import type { ExecutableInput } from './executable.ts'
 import type { HandlerSource } from './handler.ts'
 import type { JobClass, JobDefinition, JobFunction, JobTerms } from './job.ts'
 import { type JobsEntry, parseJobs } from './jobs-setting.ts'
+import type { OpenScope } from './scope.ts'
 import { type TableNames, tableNames } from './store/names.ts'
+import { shown } from './text.ts'
 
 /** What a map of jobs may hold for a name: a module, with or without terms, a command, or the handler itself. */
 type JobEntryInput =
@@ -60,7 +63,10 @@ export interface ConfigInput {
   readonly keepFailed?: DurationInput | undefined
   readonly keepCancelled?: DurationInput
   readonly prepare?: boolean
+  readonly role?: Role
   readonly jobs?: JobsInput
+  /** Builds what one run of a job needs for itself; see `OpenScope`. */
+  readonly scope?: OpenScope | undefined
 }
 
 /** A configuration with everything decided; the job modules are named in it and not loaded. */
@@ -73,6 +79,8 @@ export interface Config extends Settings {
   readonly names: TableNames
   readonly queues: readonly DeclaredQueue[] | null
   readonly jobs: readonly JobsEntry[]
+  /** null: there is none. */
+  readonly scope: OpenScope | null
   /** The values of KHEPRI_WORK_<FLAG>, by flag, for the command line to read. */
   readonly work: Readonly<Record<string, string>>
 }
@@ -135,6 +143,7 @@ export function resolveConfig(input: ConfigInput, place: ConfigPlace): Config {
     names: inConfig(place, () => tableNames(resolved.table, resolved.failedTable)),
     queues: given.queues === undefined ? null : inConfig(place, () => parseQueues(given.queues)),
     jobs: inConfig(place, () => parseJobs(given.jobs, place)),
+    scope: inConfig(place, () => checkScope(given.scope)),
     work: readWorkFlags(place.env),
   })
 }
@@ -171,6 +180,12 @@ function resolveDatabase(given: Readonly<Record<string, unknown>>, place: Config
       fix: `set the variable that it comes from, or leave database out for ${defaults.database}`,
     })
   return inConfig(place, () => parseDatabase(given.database ?? defaults.database, 'database', root))
+}
+
+function checkScope(scope: unknown): OpenScope | null {
+  if (scope === undefined) return null
+  if (typeof scope === 'function') return scope as OpenScope
+  throw new KhepriError('CONFIG_INVALID', `scope must be a function, got ${shown(scope)}`)
 }
 
 /** A configuration that names both would look as if its installations were apart. Another database may stand above it. */

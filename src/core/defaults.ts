@@ -51,6 +51,8 @@ export const defaults = Object.freeze({
   maxPayloadBytes: 1024 * 1024,
   /** Room in an envelope beside its payload: names of 255 characters, a backoff of many delays. */
   envelopeRoomBytes: 64 * 1024,
+  /** What an application hands on to its jobs; it is in every one of them. */
+  maxContextBytes: 16 * 1024,
   /** Levels of arrays and objects in a payload: JSON.stringify and recursive validators fail far above it. */
   maxDepth: 1_000,
   /** Held unstarted by one worker: where the cost of a round trip no longer shows (bench/). */

@@ -1,3 +1,4 @@
+import { checkContext, checkTraceparent, type JobContextValues } from './context.ts'
 import { defaults } from './defaults.ts'
 import type { DispatchRequest } from './dispatch.ts'
 import { type DurationInput, parseDuration } from './duration.ts'
@@ -11,7 +12,17 @@ import { shown } from './text.ts'
 import { refuseStrangers } from './unknown-keys.ts'
 
 /** The keys of `DispatchOptions`. */
-const dispatchKeys: readonly string[] = [...termKeys, 'delay', 'at', 'unique', 'onConflict', 'after', 'onParentFailure']
+const dispatchKeys: readonly string[] = [
+  ...termKeys,
+  'delay',
+  'at',
+  'unique',
+  'onConflict',
+  'after',
+  'onParentFailure',
+  'context',
+  'traceparent',
+]
 
 /** The options of one dispatch: terms that outrank the definition's, and when the job may run. */
 export interface DispatchOptions extends JobTerms {
@@ -33,6 +44,10 @@ export interface DispatchOptions extends JobTerms {
    * runs all the same.
    */
   readonly onParentFailure?: OnParentFailure
+  /** Laid over what is current where it is dispatched; current in its handler. null: nothing is handed on. */
+  readonly context?: JobContextValues | null
+  /** A W3C traceparent, instead of the current one. */
+  readonly traceparent?: string
 }
 
 /** The payload that a registered value takes: from its definition, its class or its function. */
@@ -120,6 +135,8 @@ function readOptions(options: DispatchOptions): Omit<DispatchRequest, 'job' | 'p
     unique: options.unique === undefined ? null : checkUnique(options.unique, 'unique'),
     ...(options.onConflict !== undefined && { onConflict: checkConflict(options) }),
     ...parentsOf(options),
+    ...(options.context !== undefined && { context: checkContext(options.context) }),
+    ...(options.traceparent !== undefined && { trace: checkTraceparent(options.traceparent) }),
   }
 }
 

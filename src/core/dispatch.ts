@@ -1,7 +1,8 @@
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
+import { currentContext, laidOver } from './context.ts'
 import { defaults } from './defaults.ts'
-import { decodeEnvelope, newJob, Poison } from './envelope.ts'
+import { decodeEnvelope, type Envelope, newJob, Poison } from './envelope.ts'
 import { KhepriError } from './errors.ts'
 import type { Handler } from './handler.ts'
 import { isDeeperThan } from './json-text.ts'
@@ -24,6 +25,10 @@ export interface DispatchRequest {
   /** What it waits for, and what becomes of it where one of those is not done. */
   readonly after?: readonly JobId[]
   readonly onParentFailure?: OnParentFailure
+  /** Laid over the current context; null: nothing is handed on. */
+  readonly context?: Envelope['context']
+  /** Instead of the current one. */
+  readonly trace?: Envelope['trace']
 }
 
 export interface DispatcherParts {
@@ -152,6 +157,7 @@ export class Dispatcher {
         `the payload of ${job} is refused by its schema: ${checked.issues.join('; ')}`,
       )
     const { queue, priority, tries, backoff, timeoutMs, maxCrashes } = { ...definition.terms, ...request.terms }
+    const current = currentContext()
     const envelope = {
       job,
       payloadText,
@@ -161,8 +167,8 @@ export class Dispatcher {
       maxCrashes: maxCrashes ?? this.#parts.config.maxCrashes,
       dispatchedAt: this.#parts.clock.now(),
       unique,
-      context: null,
-      trace: null,
+      context: laidOver(current.context, request.context),
+      trace: request.trace === undefined ? current.trace : request.trace,
     }
     return newJob(envelope, {
       queue: queue ?? this.#parts.config.queue,

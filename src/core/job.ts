@@ -1,4 +1,5 @@
 import type { BackoffInput } from './backoff.ts'
+import type { JobContextValues } from './context.ts'
 import type { NextCall } from './dispatch-call.ts'
 import type { DurationInput } from './duration.ts'
 import { termKeys } from './terms.ts'
@@ -43,6 +44,12 @@ export interface JobContext {
   readonly unique: string | null
   /** The payload's JSON text, byte for byte as it was dispatched. */
   readonly payloadText: string
+  /** What was current where the job was dispatched, and is current here; {} where nobody gave any. */
+  readonly context: JobContextValues
+  /** A W3C traceparent, as it was current there. */
+  readonly traceparent: string | null
+  /** What the scope hook of the configuration has built for this run; undefined where there is none. */
+  readonly scope: unknown
   /** Aborts at the timeout, when the lease is lost, and when a drain gives up waiting. */
   readonly signal: AbortSignal
   /** Writes a line to the worker's log. */

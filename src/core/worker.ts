@@ -119,7 +119,8 @@ export class Worker implements WorkHandle {
     const gaveUp = this.#gaveUp.signal
     this.#crew = new Crew(
       {
-        ...{ registry, clock, events, tries, backoff, timeoutMs, maxPayloadBytes, gaveUp, prepare: parts.prepare },
+        ...{ registry, clock, events, tries, backoff, timeoutMs, maxPayloadBytes, gaveUp },
+        ...{ prepare: parts.prepare, openScope: parts.openScope ?? null },
         workerId: () => this.#membership.id,
         onStuck: () => this.#onStuck(),
         onBound: (attempt, boundMs) => this.#watch(attempt, boundMs),

@@ -114,7 +114,17 @@ export class TestKhepri<Jobs extends JobMap = JobMap> extends Khepri<Jobs> {
     const row = await (await this.dispatcher()).prepare(requestOf(call, registry))
     const { clock, events } = this
     const { tries, backoff, timeoutMs, maxPayloadBytes } = this.config
-    const setting = { registry, clock, events, tries, backoff, timeoutMs, maxPayloadBytes, prepare: this.prepare }
+    const setting = {
+      registry,
+      clock,
+      events,
+      tries,
+      backoff,
+      timeoutMs,
+      maxPayloadBytes,
+      prepare: this.prepare,
+      openScope: this.config.scope,
+    }
     const lone = loneAttempt(unstored(row, clock.now()), setting)
     const logged: string[] = []
     const outcome = await runLone(lone, events, (text) => logged.push(text))

@@ -20,6 +20,7 @@ function aContext(): RunContext {
     availableAt: 0,
     unique: null,
     payloadText: '{}',
+    ...{ context: {}, traceparent: null, scope: undefined },
     signal: new AbortController().signal,
     log: () => {},
     keepOutput: () => {},

@@ -74,6 +74,7 @@ function aContext(): RunContext {
     availableAt: Date.UTC(2026, 0, 5, 10),
     unique: null,
     payloadText: '{}',
+    ...{ context: {}, traceparent: null, scope: undefined },
     signal: new AbortController().signal,
     log: () => {},
     keepOutput: () => {},

@@ -67,11 +67,12 @@ class BeatThread {
   }
 
   async #guarded(step: () => Promise<void>): Promise<void> {
+    const sentAt = sharedNow()
     try {
       await step()
     } catch (error) {
       const { message } = describeError(error)
-      this.#answer({ kind: 'trouble', code: isKhepriError(error) ? error.code : 'BUG', message })
+      this.#answer({ kind: 'trouble', code: isKhepriError(error) ? error.code : 'BUG', message, sentAt })
     }
   }
 

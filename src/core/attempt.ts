@@ -32,6 +32,8 @@ export interface AttemptSetting {
   readonly gaveUp: AbortSignal
   /** It is clear how an attempt ends; its handler may still run. */
   readonly onDecided: (attempt: Attempt, outcome: Outcome) => void
+  /** No code of its handler's own call runs any more; how it ended is clear by now, and may have been for long. */
+  readonly onReturned: (attempt: Attempt) => void
   /** Under which id the worker holds what it has just reserved; a new one after it was declared dead. */
   readonly workerId: () => WorkerId
   /** The handler ignored its signal past the grace. */
@@ -75,6 +77,7 @@ export class LeaseLost extends Error {
 type MaybePromise<T> = T | Promise<T>
 
 const current = new AsyncLocalStorage<Attempt>()
+const done: Outcome = { kind: 'done' }
 
 /**
  * One run of one job: reads the envelope, finds the handler, checks the payload, runs it under its timeout.
@@ -254,13 +257,21 @@ export class Attempt {
     return true
   }
 
-  /** Does all of it, once; resolves when no code of the handler's own call is running any more. Never rejects. */
+  /**
+   * Does all of it, once; resolves when no code of the handler's own call is running any more. Never rejects.
+   * Waits only for what takes time: most jobs have their module imported, and no schema.
+   */
   async run(): Promise<void> {
+    let outcome: Outcome
     try {
-      await this.#proceed()
+      const unreadable = this.#read()
+      const prepared = this.#aborted ? this.#notStarted() : (unreadable ?? this.#prepare())
+      const refusal = prepared instanceof Promise ? await prepared : prepared
+      outcome = refusal ?? (this.#aborted ? this.#notStarted() : await this.#perform())
     } catch (error) {
-      this.#finish({ kind: 'threw', error })
+      outcome = { kind: 'threw', error }
     }
+    this.#finish(outcome)
   }
 
   /**
@@ -279,17 +290,6 @@ export class Attempt {
     // A job over its crash limit has failed without being loaded.
     const refusal = this.#handler ? null : await this.#load(this.#setting.registry.get(this.reservation.job))
     if (!refusal) await this.#handler?.failed?.(error, context, this.#payload)
-  }
-
-  /** Waits only for what takes time: most jobs have their module imported, and no schema. */
-  async #proceed(): Promise<void> {
-    const unreadable = this.#read()
-    if (this.#aborted) return this.#finish(this.#notStarted())
-    const prepared = unreadable ?? this.#prepare()
-    const refusal = prepared instanceof Promise ? await prepared : prepared
-    if (refusal) return this.#finish(refusal)
-    if (this.#aborted) return this.#finish(this.#notStarted())
-    await this.#perform()
   }
 
   /** Why its handler was never called. */
@@ -357,28 +357,30 @@ export class Attempt {
     return null
   }
 
-  async #perform(): Promise<void> {
+  async #perform(): Promise<Outcome> {
     const { timeoutMs } = this
+    const { events } = this.#setting
     const envelope = this.#envelope as OpenEnvelope
-    const context = new Context(this, envelope, () => this.signal, this.#setting.events)
+    const context = new Context(this, envelope, () => this.signal, events)
     if (timeoutMs !== null) this.#bind(timeoutMs)
-    this.#setting.events.emit('job.started', { ...this.facts, waitMs: this.waitMs })
-    let outcome: Outcome
+    if (events.isHeard) events.emit('job.started', { ...this.facts, waitMs: this.waitMs })
     try {
       await inContext(envelope, () => current.run(this, () => this.#runIn(context)))
       if (this.#next.length > 0) this.#followUps = await Promise.all(this.#next)
-      outcome = { kind: 'done' }
     } catch (error) {
-      outcome = this.#outcomeOf(error)
+      return this.#timeoutOutcome() ?? this.#outcomeOf(error)
     }
-    this.#finish(this.#timeoutOutcome() ?? outcome)
+    return this.#timeoutOutcome() ?? done
+  }
+
+  #runIn(context: Context): Promise<unknown> {
+    const { openScope = null } = this.#setting
+    const handler = this.#handler as Handler
+    return openScope === null ? handler.run(this.#payload, context) : this.#runScoped(openScope, handler, context)
   }
 
   /** What the scope hook builds lasts as long as the handler. */
-  async #runIn(context: Context): Promise<void> {
-    const { openScope } = this.#setting
-    const handler = this.#handler as Handler
-    if (!openScope) return void (await handler.run(this.#payload, context))
+  async #runScoped(openScope: OpenScope, handler: Handler, context: Context): Promise<void> {
     const scope = await openScope(context)
     context.scope = scope
     try {
@@ -435,6 +437,7 @@ export class Attempt {
     this.#hasReturned = true
     this.#graceTimer?.cancel()
     this.#end(outcome)
+    this.#setting.onReturned(this)
   }
 
   #end(outcome: Outcome): void {
@@ -503,7 +506,7 @@ class WorkerKilled extends Error {
   override readonly name = 'WorkerKilled'
 }
 
-/** What the handler sees. `log` and `release` are own properties, so that they can be taken apart. */
+/** What the handler sees. `log` and `release` can be taken apart from it. */
 class Context implements RunContext {
   readonly id: number
   readonly job: string
@@ -514,13 +517,12 @@ class Context implements RunContext {
   readonly dispatchedAt: number
   readonly availableAt: number
   readonly unique: string | null
-  readonly log: (...values: readonly unknown[]) => void
   readonly release: (delay?: DurationInput) => never = release
-  readonly next: NextCall
   scope: unknown
   readonly #attempt: Attempt
   readonly #envelope: OpenEnvelope
   readonly #signal: () => AbortSignal
+  readonly #events: EventBus
 
   constructor(attempt: Attempt, envelope: OpenEnvelope, signal: () => AbortSignal, events: EventBus) {
     const { id, job, queue, crashes, availableAt } = attempt.reservation
@@ -536,8 +538,15 @@ class Context implements RunContext {
     this.#signal = signal
     this.#attempt = attempt
     this.#envelope = envelope
-    this.next = (...call: DispatchArguments) => attempt.dispatchNext(call)
-    this.log = (...values) => events.emit('job.log', { ...attempt.facts, text: format(...values) })
+    this.#events = events
+  }
+
+  get next(): NextCall {
+    return (...call: DispatchArguments) => this.#attempt.dispatchNext(call)
+  }
+
+  get log(): (...values: readonly unknown[]) => void {
+    return (...values) => this.#events.emit('job.log', { ...this.#attempt.facts, text: format(...values) })
   }
 
   get signal(): AbortSignal {

@@ -1,6 +1,14 @@
 import { join } from 'node:path'
 import { Worker as Thread } from 'node:worker_threads'
-import { type Beating, type BeatOptions, type BeatState, LoopBeating, type StartBeat, type Watch } from './beat.ts'
+import {
+  type Beating,
+  type BeatOptions,
+  type BeatState,
+  type HeardBeat,
+  LoopBeating,
+  type StartBeat,
+  type Watch,
+} from './beat.ts'
 import type { SharedDatabase } from './database-url.ts'
 import { defaults } from './defaults.ts'
 import { KhepriError } from './errors.ts'
@@ -30,7 +38,7 @@ export type ThreadNews = { readonly kind: 'state'; readonly state: BeatState } |
 /** What the thread answers. Moments: milliseconds of the clock that all threads of a process share. */
 export type ThreadAnswer =
   | { readonly kind: 'beat'; readonly state: BeatState; readonly known: boolean; readonly sentAt: number }
-  | { readonly kind: 'trouble'; readonly code: string; readonly message: string }
+  | { readonly kind: 'trouble'; readonly code: string; readonly message: string; readonly sentAt: number }
   | { readonly kind: 'blocked'; readonly jobs: readonly JobId[] }
   | { readonly kind: 'stopped' }
 
@@ -115,7 +123,7 @@ class ThreadBeating implements Beating {
     const thread = new Thread(threadFile(), { workerData: order, stdin: false, execArgv: [], env: process.env })
     thread.unref()
     thread.on('message', (answer: ThreadAnswer) => this.#hear(answer))
-    thread.on('error', (error) => this.#options.heard({ error: asTrouble('STORE_FAILED', error.message) }))
+    thread.on('error', ({ message }) => this.#options.heard(this.#trouble('STORE_FAILED', message, sharedNow())))
     thread.on('exit', () => this.#onExit(thread))
     this.#thread = thread
   }
@@ -127,14 +135,24 @@ class ThreadBeating implements Beating {
   }
 
   #hear(answer: ThreadAnswer): void {
-    const { heard, clock } = this.#options
-    if (answer.kind === 'trouble') heard({ error: asTrouble(answer.code, answer.message) })
+    const { heard } = this.#options
+    if (answer.kind === 'trouble') heard(this.#trouble(answer.code, answer.message, answer.sentAt))
     else if (answer.kind === 'blocked') this.#setting.onBlocked(answer.jobs)
     else if (answer.kind === 'beat') {
-      const sentAt = clock.monotonic() - (sharedNow() - answer.sentAt)
+      const sentAt = this.#ourTime(answer.sentAt)
       this.#heardAt = sentAt
       heard({ worker: answer.state.worker, known: answer.known, sentAt })
     }
+  }
+
+  #trouble(code: string, message: string, sentAt: number): HeardBeat {
+    const error = new KhepriError(code as KhepriError['code'], message)
+    return { error, sentAt: this.#ourTime(sentAt) }
+  }
+
+  /** A moment of the clock that all threads share, by the clock of this worker. */
+  #ourTime(moment: number): number {
+    return this.#options.clock.monotonic() - (sharedNow() - moment)
   }
 
   /** Tells the thread what its beats must say, when that has changed. */
@@ -158,10 +176,6 @@ class ThreadBeating implements Beating {
     await ended
     clearTimeout(deadline)
   }
-}
-
-function asTrouble(code: string, message: string): KhepriError {
-  return new KhepriError(code as KhepriError['code'], message)
 }
 
 /** The thread's own file: source beside source, bundle in the bundle's folder. */

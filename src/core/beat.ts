@@ -20,7 +20,7 @@ export interface BeatState {
 /** A beat that was sent from elsewhere. `sentAt`: by the monotonic clock of this process. */
 export type HeardBeat =
   | { readonly worker: WorkerId; readonly known: boolean; readonly sentAt: number }
-  | { readonly error: unknown }
+  | { readonly error: unknown; readonly sentAt: number }
 
 export interface BeatOptions {
   readonly clock: Clock

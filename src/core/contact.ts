@@ -16,6 +16,8 @@ export class Contact {
   /** The loops that cannot reach the store at the moment. */
   readonly #failing = new Set<string>()
   #lostAt = 0
+  /** When the last outage was told to be over. */
+  #backAt = Number.NEGATIVE_INFINITY
   #goodSince: number
   #beatAt: number
   #skewMs: number
@@ -35,7 +37,7 @@ export class Contact {
   good(loop: string): void {
     if (loop === 'beat') this.#beaten()
     if (!this.#failing.delete(loop) || this.#failing.size > 0) return
-    this.#goodSince = this.#clock.monotonic()
+    this.#goodSince = this.#backAt = this.#clock.monotonic()
     this.#events.emit('store.back', { outageMs: this.#goodSince - this.#lostAt })
   }
 
@@ -48,8 +50,16 @@ export class Contact {
     return this.#clock.monotonic() - this.#beatAt > this.#longestGapMs
   }
 
-  lost(loop: string, error: unknown): void {
+  /**
+   * sentAt: when what failed was sent, by the monotonic clock. One silence breaks every session at its own deadline; what
+   * was sent before the end of an outage was told is a part of it, and no news.
+   */
+  lost(loop: string, error: unknown, sentAt: number): void {
     if (this.#failing.size === 0) {
+      if (sentAt < this.#backAt) {
+        this.#goodSince = this.#clock.monotonic()
+        return
+      }
       this.#lostAt = this.#clock.monotonic()
       this.#events.emit('store.lost', { message: isKhepriError(error) ? error.message : String(error) })
     }

@@ -50,7 +50,8 @@ export class Control {
 
   /** One look, and what follows from it. Never rejects. */
   async look(): Promise<void> {
-    const { store, look, onSight, contact, onFatal } = this.#parts
+    const { store, clock, look, onSight, contact, onFatal } = this.#parts
+    const sentAt = clock.monotonic()
     try {
       const asked = look()
       const sight = await store.look(asked)
@@ -58,7 +59,7 @@ export class Control {
       await onSight(sight, asked)
       await this.#recover(sight)
     } catch (error) {
-      if (isKhepriError(error)) contact.lost('control', error)
+      if (isKhepriError(error)) contact.lost('control', error, sentAt)
       else onFatal(error)
     }
   }

@@ -27,8 +27,12 @@ export class Crew {
   #undecided = 0
   readonly #hooks = new Set<Promise<void>>()
 
-  constructor(setting: Omit<AttemptSetting, 'onDecided'>, owner: CrewOwner) {
-    this.#setting = { ...setting, onDecided: (attempt, outcome) => this.#onDecided(attempt, outcome) }
+  constructor(setting: Omit<AttemptSetting, 'onDecided' | 'onReturned'>, owner: CrewOwner) {
+    this.#setting = {
+      ...setting,
+      onDecided: (attempt, outcome) => this.#onDecided(attempt, outcome),
+      onReturned: (attempt) => this.#onReturned(attempt),
+    }
     this.#events = setting.events
     this.#owner = owner
   }
@@ -95,8 +99,7 @@ export class Crew {
     const attempt = new Attempt(reservation, this.#setting)
     this.#running.set(reservation.id, attempt)
     this.#undecided++
-    // Most are over when it is clear how they ended; this is for those that were given up before.
-    void attempt.run().then(() => this.#free(attempt))
+    void attempt.run()
     return attempt
   }
 
@@ -140,11 +143,11 @@ export class Crew {
   #onDecided(attempt: Attempt, outcome: Outcome): void {
     this.#undecided--
     this.#owner.judge(attempt, outcome)
-    if (attempt.hasReturned) this.#free(attempt)
   }
 
-  #free({ reservation: { id } }: Attempt): void {
-    if (this.#running.delete(id)) this.#owner.freed()
+  #onReturned({ reservation: { id } }: Attempt): void {
+    this.#running.delete(id)
+    this.#owner.freed()
   }
 
   #ids(wanted: (attempt: Attempt) => boolean): readonly JobId[] {

@@ -55,7 +55,7 @@ export const defaults = Object.freeze({
   maxContextBytes: 16 * 1024,
   /** Levels of arrays and objects in a payload: JSON.stringify and recursive validators fail far above it. */
   maxDepth: 1_000,
-  /** Held unstarted by one worker: where the cost of a round trip no longer shows (bench/). */
+  /** Held unstarted by one worker, for each round that may be under way: where the cost of one no longer shows (bench/). */
   mostPrefetched: 400,
   /** A worker holds what its slots start within so long, */
   prefetchWindowMs: 25,

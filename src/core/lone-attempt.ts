@@ -23,6 +23,7 @@ export function loneAttempt(job: Reservation, setting: LoneSetting): LoneAttempt
     ...setting,
     gaveUp: new AbortController().signal,
     onDecided: (_, outcome) => resolve(outcome),
+    onReturned: () => {},
     // No worker of any store.
     workerId: () => 0,
     onStuck: () => {},

@@ -133,7 +133,7 @@ export class Membership {
   }
 
   async #beat(): Promise<void> {
-    await this.#guarded(async () => {
+    await this.#guarded(this.#parts.clock.monotonic(), async () => {
       if (!this.#isRegistered) return this.join()
       const worker = this.#id
       const sentAt = this.#parts.clock.monotonic()
@@ -143,7 +143,7 @@ export class Membership {
   }
 
   async #heard(answer: HeardBeat): Promise<void> {
-    await this.#guarded(async () => {
+    await this.#guarded(answer.sentAt, async () => {
       if ('error' in answer) throw answer.error
       // Joining anew failed when it was tried.
       if (!this.#isRegistered) return this.join()
@@ -159,11 +159,11 @@ export class Membership {
     this.#parts.contact.good('beat')
   }
 
-  async #guarded(step: () => Promise<void>): Promise<void> {
+  async #guarded(sentAt: number, step: () => Promise<void>): Promise<void> {
     try {
       await step()
     } catch (error) {
-      if (isKhepriError(error)) this.#parts.contact.lost('beat', error)
+      if (isKhepriError(error)) this.#parts.contact.lost('beat', error, sentAt)
       else this.#parts.onFatal(error)
     }
     this.#parts.onBeat()

@@ -96,13 +96,14 @@ export class Prefetch {
 
   /** Gives back what has waited for too long. */
   giveBackStale(): void {
+    if (this.staleInMs !== 0) return
     const limit = this.#clock.monotonic() - defaults.prefetchPatienceMs
     const fresh = this.#waiting.findIndex(({ since }, index) => index >= this.#head && since > limit)
     this.#giveBack(fresh === -1 ? this.#waiting.length : fresh)
   }
 
   giveBackAll(): void {
-    this.#giveBack(this.#waiting.length)
+    if (this.size > 0) this.#giveBack(this.#waiting.length)
   }
 
   /** Gives back jobs that were reserved and are not to wait here. */

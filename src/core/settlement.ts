@@ -41,10 +41,8 @@ export function settlementOf(
 
 /** What commits together with the completions among these. */
 export function followUpsOf(finished: readonly Finished[]): readonly FollowUp[] {
-  return finished.flatMap(({ attempt, verdict }) => {
-    if (verdict.kind !== 'complete') return []
-    return attempt.followUps.map((row) => ({ ...row, parent: attempt.reservation.id }))
-  })
+  const leading = finished.filter(({ attempt, verdict }) => verdict.kind === 'complete' && attempt.followUps.length > 0)
+  return leading.flatMap(({ attempt }) => attempt.followUps.map((row) => ({ ...row, parent: attempt.reservation.id })))
 }
 
 /** Tells this process of follow-ups that were written. */
@@ -71,6 +69,7 @@ function recordOf(attempt: Attempt, error: unknown, worker: string): AttemptReco
 
 /** Tells the world about a settlement that the store has accepted. */
 export function announce({ attempt, verdict }: Finished, events: EventBus): void {
+  if (!events.isHeard) return
   const { facts, ms } = attempt
   switch (verdict.kind) {
     case 'complete':

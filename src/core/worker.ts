@@ -261,7 +261,7 @@ export class Worker implements WorkHandle {
       const next = this.#prefetch.next()
       if (next === undefined) return
       this.#unmarked.add(this.#begin(next))
-      this.#untoldSince ??= this.#clock.monotonic()
+      this.#hasToTell()
     }
   }
 
@@ -356,7 +356,7 @@ export class Worker implements WorkHandle {
   get #mostPrefetched(): number {
     const { once, maxJobs, restMs, queueLimits, concurrency } = this.options
     const isCounted = once || maxJobs !== null || restMs > 0 || queueLimits.size > 0
-    return isCounted ? concurrency : defaults.mostPrefetched
+    return isCounted ? concurrency : defaults.mostPrefetched * (this.#parts.store.flights ?? 1)
   }
 
   get #untoldForMs(): number {
@@ -429,7 +429,7 @@ export class Worker implements WorkHandle {
       answer = await this.#parts.store.exchange(round)
     } catch (error) {
       this.#takeBack({ offered, started, returns }, round, error)
-      return this.#outage(error)
+      return this.#outage(error, sentAt)
     }
     this.#outages = 0
     this.#owesRound = false
@@ -490,11 +490,11 @@ export class Worker implements WorkHandle {
     if (mayBeWritten && round.reserve) this.#batches.disown(round.reserve.batch)
   }
 
-  async #outage(error: unknown): Promise<void> {
+  async #outage(error: unknown, sentAt: number): Promise<void> {
     // A fault of our own is not cured by trying again.
     if (!isKhepriError(error) || error.code === 'BUG') throw error
     this.#owesRound = true
-    this.#contact.lost('exchange', error)
+    this.#contact.lost('exchange', error, sentAt)
     await this.#pauseAfterOutage()
   }
 
@@ -548,8 +548,8 @@ export class Worker implements WorkHandle {
     const verdict = decide(outcome, attempt, this.#parts.random())
     if (verdict.kind === 'drop') this.#reportLost(attempt)
     else this.#outbox.add({ attempt, verdict, settlement: settlementOf(attempt, verdict, this.worker, this.options) })
-    this.#untoldSince ??= this.#lastResultAt
     this.#prefetch.ended(attempt.elapsedMs)
+    this.#hasToTell()
     // Otherwise its slot is free in a moment, and that rings.
     if (!attempt.hasReturned) this.#wake.ring()
   }
@@ -557,6 +557,14 @@ export class Worker implements WorkHandle {
   #onFreed(): void {
     if (this.options.restMs > 0) this.#rest()
     if (this.#mayStart) this.#startPrefetched()
+    // While prefetched jobs keep the slots busy, the loop has something to do only now and then.
+    if (this.#prefetch.size === 0 || this.#isTimeToSend) this.#wake.ring()
+  }
+
+  /** From now on results, or starts, wait for company, and the loop for as long as they may. */
+  #hasToTell(): void {
+    if (this.#untoldSince !== null) return
+    this.#untoldSince = this.#clock.monotonic()
     this.#wake.ring()
   }
 
@@ -602,10 +610,11 @@ export class Worker implements WorkHandle {
 
   /** undefined: the store could not be asked. */
   async #nextDue(filter: Filter): Promise<number | null | undefined> {
+    const sentAt = this.#clock.monotonic()
     try {
       return await this.#parts.store.nextDue(filter)
     } catch (error) {
-      await this.#outage(error)
+      await this.#outage(error, sentAt)
       return undefined
     }
   }

@@ -46,6 +46,7 @@ async function anAttempt(
       workerId: () => 3,
       onBound: () => () => {},
       onDecided: () => {},
+      onReturned: () => {},
     },
     onStuck: () => stuck.push(attempt),
     ...setting,

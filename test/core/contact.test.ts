@@ -16,10 +16,10 @@ function aContact() {
 
 it('an outage is one event when it starts and one when it ends, however often it is met', async () => {
   const { clock, heard, contact } = aContact()
-  contact.lost('exchange', gone)
+  contact.lost('exchange', gone, clock.monotonic())
   await clock.advance(4_000)
-  contact.lost('exchange', gone)
-  contact.lost('beat', gone)
+  contact.lost('exchange', gone, clock.monotonic())
+  contact.lost('beat', gone, clock.monotonic())
   await clock.advance(1_000)
   contact.good('beat')
   contact.good('exchange')
@@ -31,9 +31,9 @@ it('an outage is one event when it starts and one when it ends, however often it
 })
 
 it('the store is back only when every loop that missed it has reached it', () => {
-  const { heard, contact } = aContact()
-  contact.lost('exchange', gone)
-  contact.lost('beat', gone)
+  const { clock, heard, contact } = aContact()
+  contact.lost('exchange', gone, clock.monotonic())
+  contact.lost('beat', gone, clock.monotonic())
   contact.good('exchange')
   expect(heard).toHaveLength(1)
   expect(contact.hasBeenGoodFor(0)).toBe(false)
@@ -41,10 +41,28 @@ it('the store is back only when every loop that missed it has reached it', () =>
   expect(heard).toHaveLength(2)
 })
 
+it('one silence that breaks each session at its own deadline is told once, though the first is back before the last breaks', async () => {
+  const { clock, heard, contact } = aContact()
+  const sentAt = clock.monotonic()
+  await clock.advance(10_000)
+  contact.lost('exchange', gone, sentAt)
+  contact.good('exchange')
+  await clock.advance(2_000)
+  contact.lost('control', gone, sentAt + 2_000)
+  contact.lost('beat', gone, sentAt + 9_000)
+  expect(heard).toHaveLength(2)
+  expect(contact.hasBeenGoodFor(1)).toBe(false)
+  contact.good('control')
+  contact.good('beat')
+  expect(heard).toHaveLength(2)
+  contact.lost('beat', gone, clock.monotonic())
+  expect(heard).toHaveLength(3)
+})
+
 it('a second outage is told anew', () => {
-  const { heard, contact } = aContact()
+  const { clock, heard, contact } = aContact()
   for (const _ of [1, 2]) {
-    contact.lost('beat', gone)
+    contact.lost('beat', gone, clock.monotonic())
     contact.good('beat')
   }
   expect(heard).toHaveLength(4)
@@ -61,7 +79,7 @@ it('a neighbour may be judged after 10 s of unbroken contact and not after 9,999
 it('an outage starts the 10 s again at its end', async () => {
   const { clock, contact } = aContact()
   await clock.advance(30_000)
-  contact.lost('beat', gone)
+  contact.lost('beat', gone, clock.monotonic())
   expect(contact.hasBeenGoodFor(10_000)).toBe(false)
   contact.good('beat')
   await clock.advance(9_999)

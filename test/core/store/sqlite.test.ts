@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import Database from 'better-sqlite3'
@@ -9,6 +9,7 @@ import { tableNames } from '../../../src/core/store/names.ts'
 import { openSqliteAdmin } from '../../../src/core/store/sqlite/admin.ts'
 import { Connection, operatorRole } from '../../../src/core/store/sqlite/connection.ts'
 import { openSqliteStore } from '../../../src/core/store/sqlite/store.ts'
+import { aProfile } from '../../../src/testing/conformance/builders.ts'
 import {
   aJob,
   anAttempt,
@@ -30,6 +31,49 @@ function stranger(path: string): Database.Database {
   onTestFinished(() => void db.close())
   return db
 }
+
+describe('a file that is deleted under an open store', () => {
+  const remove = (path: string) => {
+    for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
+  }
+
+  test('is missed at once: nothing is said to be kept that nobody can find', async () => {
+    const path = await migratedPath()
+    const store = await openStore(path)
+    await store.enqueue([aJob()])
+    remove(path)
+    await expect(store.enqueue([aJob()])).rejects.toMatchObject({ code: 'SCHEMA_MISSING' })
+    await expect(store.exchange(aRound({ reserve: aWish() }))).rejects.toMatchObject({ code: 'SCHEMA_MISSING' })
+  })
+
+  test('and made anew is opened anew, and its workers are not known there', async () => {
+    const path = await migratedPath()
+    const store = await openStore(path)
+    await store.beat({ kind: 'joining', worker: 1, profile: aProfile() })
+    await store.enqueue([aJob(), aJob()])
+    remove(path)
+    await migrate(path)
+    await store.enqueue([aJob()])
+    expect(countJobs(path)).toBe(1)
+    expect(await store.beat({ kind: 'working', worker: 1 })).toEqual({ known: false })
+  })
+})
+
+test('a log that a reader has let grow is cut once it is gone, while work goes on', async () => {
+  const path = await migratedPath()
+  const store = await openStore(path)
+  const logBytes = () => statSync(`${path}-wal`).size
+  const enqueue = async (bytes: number) => {
+    for (let commits = 0; commits < 256; commits++) await store.enqueue([aJob({ envelope: 'x'.repeat(bytes) })])
+  }
+  const reader = stranger(path)
+  reader.exec('begin; select count(*) from jobs')
+  await enqueue(280_000)
+  expect(logBytes()).toBeGreaterThan(64 * 1024 * 1024)
+  reader.exec('commit')
+  await enqueue(1)
+  expect(logBytes()).toBeLessThan(32 * 1024 * 1024)
+})
 
 function countJobs(path: string): number {
   return stranger(path).prepare('select count(*) from jobs').pluck().get() as number

@@ -19,9 +19,6 @@ const resumeMs = 10_000
 /** A session whose other side is gone is found out by the deadline of its next statement. */
 const noticeMs = 10_000
 
-/** Each session of a worker may be found dead at another time, and then that is told: two that work, one that beats. */
-const sessions = 3
-
 /** What befalls a Postgres that workers and clients reach through a proxy. */
 export function postgresFaults(server: Server, proxy: TcpProxy, spans: PostgresSpans): readonly Fault[] {
   return [
@@ -89,7 +86,7 @@ function silence(proxy: TcpProxy, ms: number): Fault {
     await wait(ms)
     proxy.speak()
   }
-  return { name: `${ms / 1_000} s of silence`, strike, ms, outages: sessions, resumeMs: resumeMs + noticeMs }
+  return { name: `${ms / 1_000} s of silence`, strike, ms, outages: 1, resumeMs: resumeMs + noticeMs }
 }
 
 /** On a connection of its own, past the proxy, which may write whatever the server's default says. */

@@ -54,7 +54,7 @@ class ThreadBeating implements Beating {
       this.#process.deliver(() => heard({ worker: beat.worker, known, sentAt }))
     } catch (error) {
       if (!isKhepriError(error)) throw error
-      this.#process.deliver(() => heard({ error }))
+      this.#process.deliver(() => heard({ error, sentAt }))
     }
   }
 

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { systemClock } from '../../clock.ts'
@@ -28,6 +28,17 @@ export const dispatcherRole: Role = { durability: 'FULL', pauseMs: () => 1 }
 export const operatorRole: Role = { durability: 'FULL', pauseMs: (random) => 1 + random * 3 }
 
 /**
+ * Pages in the log after which SQLite copies them into the file: four times its own default. A job's page is written when
+ * it is reserved and again when it is done, and is copied once if both are in the log by then.
+ */
+const checkpointPages = 4_000
+
+/** While somebody always reads, the log is never begun anew, and grows. Looked at once in so many commits, */
+const commitsBetweenLooks = 256
+/** it is cut once it has grown past so many bytes. */
+const longestLogBytes = 64 * 1024 * 1024
+
+/**
  * One connection to an SQLite file.
  *
  * Its driver is synchronous, so it never waits for a lock inside SQLite, where nothing else of the process could run:
@@ -40,6 +51,7 @@ export class Connection {
   #role: Role
   /** What `synchronous` is set to by now: setting it reads the file, and so can meet a lock. */
   #durability: Durability | undefined
+  #commits = 0
 
   private constructor(options: ConnectionOptions, role: Role, driverOptions: Database.Options) {
     this.db = openDatabase(options, driverOptions)
@@ -103,6 +115,7 @@ export class Connection {
   #synchronise(): void {
     const { durability } = this.#role
     if (this.#durability === durability) return
+    if (this.#durability === undefined) this.db.pragma(`wal_autocheckpoint = ${checkpointPages}`)
     this.db.pragma(`synchronous = ${durability}`)
     this.#durability = durability
   }
@@ -126,6 +139,17 @@ export class Connection {
       this.statement('commit').run()
     } catch (error) {
       throw outcomeUnknown(error, this.#options.label)
+    }
+    if (++this.#commits % commitsBetweenLooks === 0) this.#cutLog()
+  }
+
+  /** Empties a log that has grown too long, where nobody reads from it just now; otherwise another commit will. */
+  #cutLog(): void {
+    try {
+      const { size } = statSync(`${this.#options.path}-wal`)
+      if (size >= longestLogBytes) this.db.pragma('wal_checkpoint(truncate)')
+    } catch {
+      // The commit stands; that the disk refuses to shrink its log, the next one will tell.
     }
   }
 

@@ -66,7 +66,7 @@ export class Exchange {
     readonly lost: readonly Held[]
   } {
     if (plain.length === 0) return { done: [], lost: [] }
-    const refs = JSON.stringify(Object.fromEntries(plain.map(({ id, fence }) => [id, fence])))
+    const refs = `{${plain.map(({ id, fence }) => `"${id}":${fence}`).join()}}`
     const gone = this.#prepared('complete').pluck().all({ refs, worker: this.#worker }) as JobId[]
     if (gone.length === plain.length) {
       this.#forget(plain)
@@ -194,7 +194,26 @@ export class Exchange {
     const candidates = new Selection(connection, statements, now).candidates(wish)
     this.#take(candidates.slice(0, wish.started), wish.batch, now)
     this.#take(candidates.slice(wish.started), wish.batch, null)
-    return candidates.map((job) => ({ ...job, fence: job.fence + 1, suspect: job.suspect === 1 }))
+    return candidates.map((job) => this.#reserved(job))
+  }
+
+  /** Field by field: this is done for every job, and copying the rest of an object takes ten times as long. */
+  #reserved(candidate: Candidate): Reservation {
+    const { id, fence, job, queue, priority, availableAt, enqueuedAt, failures, crashes, suspect } = candidate
+    const envelope = candidate.envelope ?? (this.#prepared('envelope').pluck().get({ id }) as string)
+    return {
+      id,
+      fence: fence + 1,
+      job,
+      queue,
+      priority,
+      availableAt,
+      enqueuedAt,
+      failures,
+      crashes,
+      suspect: suspect === 1,
+      envelope,
+    }
   }
 
   #take(jobs: readonly Candidate[], batch: number, startedAt: number | null): void {
@@ -247,5 +266,5 @@ function hasAttempt(settlement: Of<'cancel'>): settlement is Of<'cancel'> & { re
 }
 
 function listOfIds(jobs: readonly Held[]): string {
-  return JSON.stringify(jobs.map(({ id }) => id))
+  return `[${jobs.map(({ id }) => id).join()}]`
 }

@@ -5,7 +5,29 @@ import type { Connection } from './connection.ts'
 import { filterParameters, type Statements } from './statements.ts'
 
 /** A job that could be reserved, as it was read: the fence it has now, the suspect flag as a number. */
-export type Candidate = Omit<Reservation, 'suspect'> & { readonly suspect: number }
+export interface Candidate extends Omit<Reservation, 'suspect' | 'envelope'> {
+  readonly suspect: number
+  /** Of its envelope. */
+  readonly bytes: number
+  /** null: too long to be read before it is clear that it is wanted. */
+  readonly envelope: string | null
+}
+
+/** What `level` and `beyond` answer: an array costs a third less than an object with names. */
+type FoundRow = readonly [
+  id: number,
+  fence: number,
+  job: string,
+  queue: string,
+  priority: number,
+  availableAt: number,
+  enqueuedAt: number,
+  failures: number,
+  crashes: number,
+  suspect: number,
+  bytes: number,
+  envelope: string | null,
+]
 
 /** So many priorities of a queue are looked at one by one; whatever lies beyond is one ordered scan. */
 const mostLevels = 64
@@ -76,15 +98,16 @@ export class Selection {
 
   #takeFrom(group: readonly string[], wish: Wish, taken: Haul): void {
     const cursors = group.map((queue): Cursor => ({ queue, priority: this.#nextLevel(queue, bottom) }))
-    const level = (priority: number) => cursors.filter((cursor) => cursor.priority === priority)
-    for (let levels = 0; levels < mostLevels && !taken.isFull; levels++) {
+    for (let levels = 0; levels < mostLevels; levels++) {
       const priority = lowest(cursors)
       if (priority === null) return
-      taken.add(this.#level(level(priority), { wish, taken, priority }))
-      for (const cursor of level(priority)) cursor.priority = this.#nextLevel(cursor.queue, priority)
+      const level = cursors.filter((cursor) => cursor.priority === priority)
+      taken.add(this.#level(level, { wish, taken, priority }))
+      if (taken.isFull) return
+      for (const cursor of level) cursor.priority = this.#nextLevel(cursor.queue, priority)
     }
     const priority = lowest(cursors)
-    if (taken.isFull || priority === null) return
+    if (priority === null) return
     const rest = cursors.filter((cursor) => cursor.priority !== null)
     taken.add(this.#beyond(rest, { wish, taken, priority: priority - 1 }))
   }
@@ -112,8 +135,12 @@ export class Selection {
   }
 
   #merge(merged: readonly Candidate[], text: string, { wish, taken, parameters }: Merge): readonly Candidate[] {
-    const all = { ...filterParameters(wish), ...parameters, limit: taken.room }
-    const read = taken.within(this.#connection.statement(text).iterate(all) as IterableIterator<Candidate>)
+    const limit = taken.room
+    // However many they are, what they bring along stays within the bytes that are wanted.
+    const inlineBytes = Math.floor(wish.maxBytes / limit)
+    const all = { ...filterParameters(wish), ...parameters, limit, inlineBytes }
+    const rows = this.#connection.statement(text).raw().all(all) as FoundRow[]
+    const read = taken.within(rows.map(candidateOf))
     return merged.length === 0 ? read : taken.within([...merged, ...read].sort(inRunOrder))
   }
 
@@ -189,7 +216,7 @@ class Haul {
     let bytes = this.#bytes
     for (const job of jobs) {
       fitting.push(job)
-      bytes += Buffer.byteLength(job.envelope)
+      bytes += job.bytes
       if (fitting.length >= this.room || bytes > this.#maxBytes) break
     }
     return fitting
@@ -199,13 +226,18 @@ class Haul {
   add(jobs: readonly Candidate[]): void {
     for (const job of jobs) {
       this.#hasMetSuspect ||= job.suspect === 1
-      this.#bytes += Buffer.byteLength(job.envelope)
+      this.#bytes += job.bytes
       if (this.#bytes > this.#maxBytes && this.jobs.length > 0) this.#full = true
       if (this.#full) return
       this.jobs.push(job)
       this.#full = this.jobs.length >= this.#limit
     }
   }
+}
+
+function candidateOf(row: FoundRow): Candidate {
+  const [id, fence, job, queue, priority, availableAt, enqueuedAt, failures, crashes, suspect, bytes, envelope] = row
+  return { id, fence, job, queue, priority, availableAt, enqueuedAt, failures, crashes, suspect, bytes, envelope }
 }
 
 function lowest(cursors: readonly Cursor[]): number | null {

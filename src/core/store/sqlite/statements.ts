@@ -100,6 +100,8 @@ export function statementsFor(names: TableNames) {
       `select ${reservation} from "${jobs}" where queue = :queue and priority > :priority and available_at <= :due
        and ${takeable(filter)} order by priority, available_at, id limit :limit`,
 
+    envelope: `select envelope from "${jobs}" where id = :id`,
+
     levelDue: (filter: Filter) =>
       `select available_at from "${jobs}" where queue = :queue and priority = :priority
        and ${takeable(filter)} order by available_at limit 1`,
@@ -183,8 +185,9 @@ export function statementsFor(names: TableNames) {
 
 export type Statements = ReturnType<typeof statementsFor>
 
-const reservation = `id, fence, job, queue, priority, available_at as "availableAt", enqueued_at as "enqueuedAt", failures,
-  crashes, suspect, envelope`
+/** The columns of `FoundRow` in selection.ts, in its order. An envelope over :inlineBytes comes by a read of its own. */
+const reservation = `id, fence, job, queue, priority, available_at, enqueued_at, failures, crashes, suspect,
+  octet_length(envelope), case when octet_length(envelope) <= :inlineBytes then envelope end`
 
 /** Whom an observer knows to be dead. Where it is silent itself, it is the clock that has been set. */
 function dying({ workers }: TableNames): string {

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { requireCurrent } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
@@ -49,6 +50,8 @@ class SqliteStore implements Store {
   readonly #recovery: RecoveryPass
   /** Opened to look at the schema: the first role that needs a connection takes it over. */
   #spare: Connection | undefined
+  /** Which file the connections are open on. */
+  #file: string | null = null
   #watch: WalWatch | null = null
   #isClosed = false
 
@@ -132,6 +135,10 @@ class SqliteStore implements Store {
   async close(): Promise<void> {
     this.#watch?.close()
     this.#isClosed = true
+    this.#closeConnections()
+  }
+
+  #closeConnections(): void {
     for (const connection of this.#connections.values()) connection.close()
     this.#spare?.close()
     this.#connections.clear()
@@ -155,6 +162,8 @@ class SqliteStore implements Store {
   /** A pure dispatcher and a pure worker pay for one connection each. */
   #connection(role: Role): Connection {
     if (this.#isClosed) throw storeClosed(this.#options.label)
+    // What goes into a file that was deleted, or replaced, is seen by nobody again.
+    if (this.#file !== fileAt(this.#path)) this.#closeConnections()
     const known = this.#connections.get(role)
     if (known) return known
     const connection = this.#spare ?? this.#open(role)
@@ -165,8 +174,15 @@ class SqliteStore implements Store {
   }
 
   #open(role: Role): Connection {
+    this.#file = fileAt(this.#path)
     return Connection.open({ ...this.#options, path: this.#path }, role)
   }
+}
+
+/** Tells one file from another that has taken its place; null: there is none. */
+function fileAt(path: string): string | null {
+  const file = statSync(path, { throwIfNoEntry: false })
+  return file === undefined ? null : `${file.dev}:${file.ino}`
 }
 
 function beatIn({ connection, statements, now }: Transaction, beat: Beat): BeatAnswer {

@@ -16,6 +16,7 @@ import { type Clock, type Random, systemClock } from './core/clock.ts'
 import { type Config, type ConfigInput, type ConfigSources, loadConfig, resolveConfig } from './core/config.ts'
 import { requireDatabaseFile } from './core/database-file.ts'
 import type { SharedDatabase } from './core/database-url.ts'
+import { chooseDispatch } from './core/default-khepri.ts'
 import { defaults } from './core/defaults.ts'
 import { Dispatcher, rawJob } from './core/dispatch.ts'
 import {
@@ -33,7 +34,8 @@ import {
 import { Enqueuer } from './core/enqueuer.ts'
 import { KhepriError } from './core/errors.ts'
 import { EventBus } from './core/events.ts'
-import { type Finding, warning } from './core/findings.ts'
+import { examined, type Finding, ok, warning } from './core/findings.ts'
+import type { MemoryQueue } from './core/memory-queue.ts'
 import { packageRoot, version } from './core/package.ts'
 import { fateOf, processIdentity } from './core/process-identity.ts'
 import { Pruner } from './core/pruner.ts'
@@ -50,6 +52,12 @@ import type { WorkHandle, WorkOptions } from './core/work.ts'
 import { checkWorkOptions } from './core/work-options.ts'
 import { Worker } from './core/worker.ts'
 
+/** Both sides of the memory store, and the state that they share. */
+type OpenMemory = ReturnType<typeof import('./core/store/memory/store.ts')['openMemoryStore']>
+
+/** What runs jobs where they are dispatched. */
+type Runner = import('./sync/run-at-dispatch.ts').RunAtDispatch
+
 /** What an installation can be given besides its configuration. */
 export interface AppParts {
   /** Given: it is also what the store takes for now. */
@@ -58,6 +66,8 @@ export interface AppParts {
   readonly startBeat?: StartBeat
   /** Where relative paths of the configuration start; the working directory unless given. */
   readonly root?: string
+  /** Takes new jobs instead of a database; somebody else runs them. */
+  readonly driver?: Pick<Store, 'enqueue'>
 }
 
 /** Where `loadKhepri` looks; what is given outranks the environment, as the flags of the command line do. */
@@ -88,7 +98,8 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   readonly events = new EventBus()
   readonly #parts: AppParts
   readonly #workers = new Set<WorkHandle>()
-  readonly #enqueuer = new Enqueuer({ enqueue: async (jobs) => (await this.store()).enqueue(jobs) })
+  readonly #enqueuer = new Enqueuer({ enqueue: async (jobs) => (await this.#driver()).enqueue(jobs) })
+  #stopUsing: (() => void) | null = null
   #isClosed = false
   #store: Promise<Store> | null = null
   #admin: Promise<Admin> | null = null
@@ -96,7 +107,8 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   #registry: Registry | null = null
   #dispatcher: Dispatcher | null = null
   /** Both sides of the memory store share one state. */
-  #memory: Promise<{ readonly store: Store; readonly admin: Admin }> | null = null
+  #memory: Promise<OpenMemory> | null = null
+  #sync: Promise<Runner> | null = null
 
   constructor(config: Config, parts: AppParts = {}) {
     this.config = config
@@ -198,6 +210,8 @@ export class Khepri<Jobs extends JobMap = JobMap> {
       throw new KhepriError('USAGE', 'this khepri is a producer and starts no worker', {
         fix: 'set role to "worker" or "both" where jobs are to run',
       })
+    if (this.config.database.label === 'sync:')
+      throw new KhepriError('USAGE', 'sync: runs jobs where they are dispatched, there is nothing to work on')
     checkWorkOptions(options)
     const registry = await this.registry()
     const complete = await this.#complete(options, registry)
@@ -221,9 +235,39 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     return worker
   }
 
+  /** Makes this installation the one that the exported `dispatch` puts jobs into. */
+  use(): this {
+    this.#stopUsing = chooseDispatch((...call) =>
+      (this.dispatch as (...call: DispatchArguments) => Promise<Enqueued>)(...call),
+    )
+    return this
+  }
+
+  /** What is in memory. Throws USAGE where the database is another one. */
+  async memory(): Promise<MemoryQueue> {
+    const { database } = this.config
+    if (database.kind !== 'memory' || database.isSync)
+      throw new KhepriError('USAGE', `memory() is for memory:, and the database is ${database.label}`)
+    const { MemoryQueue } = await import('./core/memory-queue.ts')
+    return new MemoryQueue((await this.#openMemory()).state, () => this.#drainMemory())
+  }
+
+  async #drainMemory(): Promise<number> {
+    let started = 0
+    const stopCounting = this.events.on('job.started', () => started++)
+    try {
+      await (await this.work({ queues: 'all', stopWhenEmpty: true })).finished
+    } finally {
+      stopCounting()
+    }
+    return started
+  }
+
   /** Writes rows that a Dispatcher prepared; durable when it resolves. Concurrent calls share commits. */
   async enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
     this.#requireDispatching()
+    if (this.config.database.kind === 'memory' && this.config.database.isSync)
+      return (await this.#runner()).enqueue(jobs)
     const enqueued = await this.#enqueuer.enqueue(jobs)
     if (this.events.isHeard) this.#announce(jobs, enqueued)
     return enqueued
@@ -256,8 +300,49 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     return this.#registry
   }
 
+  /** What takes new jobs: the store, or the driver that only dispatches. */
+  async #driver(): Promise<Pick<Store, 'enqueue'>> {
+    return this.#parts.driver ?? this.store()
+  }
+
+  async #runner(): Promise<Runner> {
+    this.#requireOpen()
+    this.#sync ??= this.#openRunner()
+    return this.#sync
+  }
+
+  async #openRunner(): Promise<Runner> {
+    this.#requireEphemeral()
+    const { RunAtDispatch } = await import('./sync/run-at-dispatch.ts')
+    const { tries, backoff, timeoutMs, maxPayloadBytes, scope: openScope } = this.config
+    const { clock = systemClock } = this.#parts
+    const [registry, { events, prepare }] = [await this.registry(), this]
+    return new RunAtDispatch({
+      ...{ registry, clock, events, prepare, tries, backoff, timeoutMs, maxPayloadBytes, openScope },
+    })
+  }
+
+  /** Jobs that end with their process are for development. Throws CONFIG_INVALID for sync: in production, and warns of memory:. */
+  #requireEphemeral(): void {
+    const { database, ephemeral } = this.config
+    if (ephemeral || process.env.NODE_ENV !== 'production') return
+    const fix = 'name a file or a server, or say ephemeral: true where that is what you want'
+    if (database.label === 'sync:')
+      throw new KhepriError('CONFIG_INVALID', 'sync: runs jobs where they are dispatched, and NODE_ENV is production', {
+        fix,
+      })
+    process.emitWarning(
+      `the jobs in memory: end with this process, and NODE_ENV is production; ${fix}`,
+      'KhepriWarning',
+    )
+  }
+
   async store(): Promise<Store> {
     this.#requireOpen()
+    if (this.#parts.driver)
+      throw new KhepriError('USAGE', 'this khepri has a driver that only dispatches', {
+        fix: 'jobs are run by whoever takes them from it',
+      })
     this.#store ??= this.#openStore()
     return this.#store
   }
@@ -284,10 +369,27 @@ export class Khepri<Jobs extends JobMap = JobMap> {
       case 'postgres':
         return (await import('./core/store/postgres/checkup.ts')).checkPostgres(database.url, this.#storeOptions)
       case 'memory':
-        return [
-          warning('database', 'memory: ends with its process', 'use it in tests; name a file or a server otherwise'),
-        ]
+        return this.#checkMemory()
     }
+  }
+
+  #checkEphemeral(): Finding {
+    this.#requireEphemeral()
+    return ok('database', this.config.database.label)
+  }
+
+  async #checkMemory(): Promise<readonly Finding[]> {
+    const { database, ephemeral } = this.config
+    if (ephemeral) return [ok('database', `${database.label} is meant to end with its process`)]
+    if (database.label === 'sync:' && process.env.NODE_ENV === 'production')
+      return [await examined('database', () => this.#checkEphemeral())]
+    return [
+      warning(
+        'database',
+        `${database.label} ends with its process`,
+        'use it in tests; name a file or a server otherwise',
+      ),
+    ]
   }
 
   /** Drains the workers that were started here, ends the streams of events and closes the database. Afterwards every call that needs it rejects. */
@@ -296,6 +398,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     for (const worker of workers) worker.drain()
     await Promise.allSettled(workers.map(({ finished }) => finished))
     this.#isClosed = true
+    this.#stopUsing?.()
     this.events.end()
     const open = [this.#store, this.#admin, this.#migrations].filter((each) => each !== null)
     this.#store = this.#admin = this.#migrations = null
@@ -319,10 +422,17 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   /** The row that a dispatch with these arguments would put in. */
   readonly prepare = async (...call: DispatchArguments): Promise<NewJob> =>
-    this.#dispatcherNow().prepare(requestOf(call, this.#registryNow()))
+    this.#dispatcherNow().prepare(requestOf(call, this.#namesNow()))
 
   #prepareNow(call: DispatchArguments): NewJob {
     return this.#dispatcherNow().prepareNow(requestOf(call, this.#registryNow()))
+  }
+
+  /** Only where every job ends with this process its code may be anywhere in it. */
+  #namesNow(): Parameters<typeof requestOf>[1] {
+    const registry = this.#registryNow()
+    if (this.config.database.kind === 'memory') return registry
+    return { get: (name) => registry.get(name), nameOf: (job) => registry.nameOf(job) }
   }
 
   #dispatcherNow(): Dispatcher {
@@ -410,8 +520,9 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     })
   }
 
-  #openMemory(): Promise<{ readonly store: Store; readonly admin: Admin }> {
+  #openMemory(): Promise<OpenMemory> {
     const { clock } = this.#parts
+    if (this.#memory === null) this.#requireEphemeral()
     this.#memory ??= import('./core/store/memory/store.ts').then(({ openMemoryStore }) => openMemoryStore({ clock }))
     return this.#memory
   }
@@ -455,7 +566,10 @@ export function createKhepri<const Jobs extends JobMap = JobMap>(
   config: Omit<ConfigInput, 'jobs'> & { readonly jobs?: Jobs | ConfigInput['jobs'] },
   parts: AppParts = {},
 ): Khepri<Jobs> {
-  refuseStrangers(parts, ['clock', 'random', 'startBeat', 'root'], { what: 'the parts', code: 'CONFIG_INVALID' })
+  refuseStrangers(parts, ['clock', 'random', 'startBeat', 'root', 'driver'], {
+    what: 'the parts',
+    code: 'CONFIG_INVALID',
+  })
   const resolved = resolveConfig(config as ConfigInput, {
     root: parts.root ?? process.cwd(),
     file: null,

@@ -13,6 +13,7 @@ export type { StartBeat } from './core/beat.ts'
 export type { Clock, Random, Timer } from './core/clock.ts'
 export { type Config, type ConfigInput, defineConfig } from './core/config.ts'
 export { type JobContextValues, withContext } from './core/context.ts'
+export { dispatch } from './core/default-khepri.ts'
 export type { DispatchOptions, PayloadAndOptions, PayloadOf } from './core/dispatch-call.ts'
 export type { DurationInput } from './core/duration.ts'
 export { type ErrorCode, errorCodes, isKhepriError, KhepriError } from './core/errors.ts'
@@ -33,7 +34,8 @@ export {
   release,
   type StandardSchema,
 } from './core/job.ts'
+export type { MemoryJob, MemoryQueue } from './core/memory-queue.ts'
 export type { OpenScope } from './core/scope.ts'
 export type { Admin, FailedFilter, FailedJob } from './core/store/admin.ts'
-export type { Enqueued, Store } from './core/store/store.ts'
+export type { Enqueued, NewJob, Store } from './core/store/store.ts'
 export type { WorkHandle, WorkOptions } from './core/work.ts'

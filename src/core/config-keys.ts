@@ -50,6 +50,8 @@ export interface Settings {
   readonly prepare: boolean
   /** A producer starts no worker; a worker dispatches from its handlers only. */
   readonly role: Role
+  /** That jobs end with the process is meant so, also in production. */
+  readonly ephemeral: boolean
 }
 
 /** What a process does. */
@@ -168,6 +170,12 @@ export const settings: { readonly [Name in keyof Settings]: Setting<Settings[Nam
     meaning: 'what this process does: both, producer (no worker) or worker (only handlers dispatch)',
     otherwise: 'both',
     parse: checkRole,
+  },
+  ephemeral: {
+    key: 'ephemeral',
+    meaning: 'true: memory: and sync: are meant, also in production',
+    otherwise: false,
+    parse: checkFlag,
   },
 }
 

@@ -64,6 +64,7 @@ export interface ConfigInput {
   readonly keepCancelled?: DurationInput
   readonly prepare?: boolean
   readonly role?: Role
+  readonly ephemeral?: boolean
   readonly jobs?: JobsInput
   /** Builds what one run of a job needs for itself; see `OpenScope`. */
   readonly scope?: OpenScope | undefined

@@ -18,8 +18,14 @@ export interface Current {
 const nothing: Current = Object.freeze({ context: null, trace: null })
 
 /** One for the process, whichever copies of khepri are in it: a global one may run jobs that import a local one. */
-const storage = ((globalThis as Record<symbol, unknown>)[Symbol.for('khepri.context')] ??=
-  new AsyncLocalStorage<Current>()) as AsyncLocalStorage<Current>
+const storage = sharedStorage()
+
+function sharedStorage(): AsyncLocalStorage<Current> {
+  const shared = globalThis as Record<symbol, unknown>
+  const brand = Symbol.for('khepri.context')
+  shared[brand] ??= new AsyncLocalStorage<Current>()
+  return shared[brand] as AsyncLocalStorage<Current>
+}
 
 /** What is current here; both parts are null where nobody gave any. */
 export function currentContext(): Current {

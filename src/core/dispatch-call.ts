@@ -3,7 +3,8 @@ import { defaults } from './defaults.ts'
 import type { DispatchRequest } from './dispatch.ts'
 import { type DurationInput, parseDuration } from './duration.ts'
 import { KhepriError } from './errors.ts'
-import type { Job, JobDefinition, JobTerms } from './job.ts'
+import { isJob } from './handler.ts'
+import { type Job, type JobDefinition, type JobFunction, type JobTerms, jobBrand } from './job.ts'
 import { jsonTextOf } from './json-value.ts'
 import type { RegisteredJob, Registry } from './registry.ts'
 import type { Due, JobId, NewJob, OnConflict, OnParentFailure } from './store/store.ts'
@@ -103,13 +104,17 @@ type InstanceOf<Value> = Value extends abstract new (...parameters: never[]) => 
 /** What stands between the parentheses of a dispatch: a name or a value with its payload, or an instance alone. */
 export type DispatchArguments = readonly [job: unknown, ...rest: readonly unknown[]]
 
+/** Where values are looked up. `adopt` is not there where a job may be run by another process. */
+type Names = Pick<Registry, 'get' | 'nameOf'> & Partial<Pick<Registry, 'adopt'>>
+
 /**
  * Reads the arguments of a dispatch.
  *
+ * A closure is adopted where the jobs end with the process anyway.
  * Throws JOB_UNKNOWN for a value that `jobs` does not hold, DATA_INVALID for its options, PAYLOAD_REFUSED where JSON
  * cannot hold the payload. A name is not looked up here.
  */
-export function requestOf(call: DispatchArguments, registry: Pick<Registry, 'get' | 'nameOf'>): DispatchRequest {
+export function requestOf(call: DispatchArguments, registry: Names): DispatchRequest {
   const { job, payload, options } = readCall(call, registry)
   return {
     job,
@@ -184,13 +189,21 @@ interface Call {
   readonly options: DispatchOptions
 }
 
-function readCall([job, first, second]: DispatchArguments, registry: Pick<Registry, 'get' | 'nameOf'>): Call {
-  const name = typeof job === 'string' ? job : registry.nameOf(job)
+function readCall([job, first, second]: DispatchArguments, registry: Names): Call {
+  const name = typeof job === 'string' ? job : (registry.nameOf(job) ?? adopted(job, registry))
   if (name !== undefined) return { job: name, payload: first, options: optionsIn(second) }
   const ofClass = isObject(job) ? registry.nameOf(job.constructor) : undefined
   if (ofClass === undefined) throw notInJobs(job)
   return { job: ofClass, payload: payloadOf(job as object, registry.get(ofClass)), options: optionsIn(first) }
 }
+
+function adopted(job: unknown, registry: Names): string | undefined {
+  return isClosure(job) ? registry.adopt?.(job) : undefined
+}
+
+/** Written where it is dispatched: whatever has a name is the job of a configuration, which may have forgotten it. */
+const isClosure = (job: unknown): job is JobFunction =>
+  typeof job === 'function' && job.name === '' && isJob(job) && !(jobBrand in job)
 
 function optionsIn(value: unknown): DispatchOptions {
   if (value === undefined) return {}
@@ -206,6 +219,10 @@ function payloadOf(instance: object, registered: RegisteredJob | undefined): unk
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
 function notInJobs(job: unknown): KhepriError {
+  if (isClosure(job))
+    return new KhepriError('JOB_UNKNOWN', 'a closure cannot be dispatched: its code would be lost with this process', {
+      fix: 'put it into jobs under a name; database: "memory:" and "sync:" take closures',
+    })
   return new KhepriError('JOB_UNKNOWN', `${describe(job)} is not one of the values in jobs`, {
     fix: 'put the value itself into jobs; a job that is registered by its path is dispatched by its name',
   })

@@ -42,6 +42,7 @@ describe('resolveConfig', () => {
       keepCancelledMs: 604_800_000,
       prepare: true,
       role: 'both',
+      ephemeral: false,
       scope: null,
       jobs: [],
       work: {},
@@ -172,6 +173,7 @@ describe('environment', () => {
       KHEPRI_KEEP_CANCELLED: '7w',
       KHEPRI_PREPARE: 'false',
       KHEPRI_ROLE: 'worker',
+      KHEPRI_EPHEMERAL: 'true',
     }
     expect(
       resolve({ concurrency: 1, queue: 'config', tries: 2, database: 'memory:', timeout: '1s' }, env),
@@ -194,6 +196,7 @@ describe('environment', () => {
       keepCancelledMs: 4_233_600_000,
       prepare: false,
       role: 'worker',
+      ephemeral: true,
     })
     const settings = environmentVariables.filter(
       ({ name }) => !name.startsWith('KHEPRI_WORK_') && name !== 'KHEPRI_CONFIG',
@@ -410,6 +413,7 @@ test('every key that a config may have is in its type', () => {
     keepCancelled: 1,
     prepare: true,
     role: 'both',
+    ephemeral: true,
     jobs: '',
     scope: () => ({}),
   }

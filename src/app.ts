@@ -159,6 +159,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   /** Writes a prepared row on a caller's connection: on SQLite before it returns. Throws USAGE where that is another database. */
   enlist(into: Enlisted, row: NewJob): Enqueued | Promise<Enqueued> {
     this.#requireDispatching()
+    this.#requireDatabase()
     const { database } = this.config
     if (into.kind !== database.kind)
       throw new KhepriError(
@@ -305,6 +306,13 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     return this.#parts.driver ?? this.store()
   }
 
+  #requireDatabase(): void {
+    if (this.#parts.driver)
+      throw new KhepriError('USAGE', 'this khepri has a driver that only dispatches', {
+        fix: 'jobs are run by whoever takes them from it',
+      })
+  }
+
   async #runner(): Promise<Runner> {
     this.#requireOpen()
     this.#sync ??= this.#openRunner()
@@ -339,10 +347,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   async store(): Promise<Store> {
     this.#requireOpen()
-    if (this.#parts.driver)
-      throw new KhepriError('USAGE', 'this khepri has a driver that only dispatches', {
-        fix: 'jobs are run by whoever takes them from it',
-      })
+    this.#requireDatabase()
     this.#store ??= this.#openStore()
     return this.#store
   }
@@ -350,6 +355,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   /** The cold side: lists, failed jobs, pauses. */
   async admin(): Promise<Admin> {
     this.#requireOpen()
+    this.#requireDatabase()
     this.#admin ??= this.#openAdmin()
     return this.#admin
   }

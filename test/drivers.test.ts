@@ -164,7 +164,9 @@ describe('a driver that only dispatches', () => {
 
   it('runs nothing and lists nothing', async () => {
     const khepri = createKhepri({ jobs: {} }, { driver: { enqueue: async () => [] } })
-    await expect(khepri.work()).rejects.toMatchObject({ message: 'this khepri has a driver that only dispatches' })
+    const refusal = { code: 'USAGE', message: 'this khepri has a driver that only dispatches' }
+    await expect(khepri.work()).rejects.toMatchObject(refusal)
+    await expect(khepri.admin()).rejects.toMatchObject(refusal)
   })
 })
 

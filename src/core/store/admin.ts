@@ -66,6 +66,7 @@ export interface FailedFilter {
   readonly until?: number
 }
 
+/** A job that failed for good, until it is retried or flushed. */
 export interface FailedJob extends Held {
   readonly job: string
   readonly queue: string

@@ -27,6 +27,7 @@ export type OnConflict = 'keep' | 'error' | 'replace'
  */
 export type OnParentFailure = 'wait' | 'cancel' | 'run'
 
+/** A job as it is dispatched: checked, and with every term decided. */
 export interface NewJob {
   readonly job: string
   readonly queue: string
@@ -271,6 +272,7 @@ export interface Recovery {
  */
 export type BeforeFreeing = (dead: readonly WorkerId[]) => Promise<void>
 
+/** The hot side of a queue; see the head of this file. */
 export interface Store {
   /** How many exchanges of one worker may be under way at once and gain by it; 1 unless it says more. */
   readonly flights?: number

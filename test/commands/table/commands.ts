@@ -38,6 +38,14 @@ export const called: Readonly<Record<string, Called>> = {
   health: { words: [], unknownId: [id] },
   systemd: { words: ['--user'], unknownId: [id] },
   completion: { words: ['bash'], unknownId: ['bash', id] },
+  'schedule list': { words: [], unknownId: [id] },
+  'schedule run': { words: [], unknownId: [id] },
+  'schedule test': { words: ['nightly'], unknownId: [id] },
+  'schedule trigger': { words: ['nightly'], unknownId: [id] },
+  'schedule pause': { words: ['nightly'], unknownId: [id] },
+  'schedule resume': { words: ['nightly'], unknownId: [id] },
+  'schedule simulate': { words: ['nightly', '--from=2026-03-27Z', '--to=2026-03-31Z'], unknownId: [id] },
+  'schedule import': { words: ['crontab'], unknownId: [id] },
   // What it measures is a test of its own; here it is one that ends at once.
   bench: { words: ['--database=memory:'], unknownId: [id] },
 }
@@ -45,7 +53,9 @@ export const called: Readonly<Record<string, Called>> = {
 /** The project of the table: job 1 is done and kept, 2 has failed, 3 waits on default, 4 is due in days. */
 export const files: Readonly<Record<string, string>> = {
   'package.json': '{}',
-  'khepri.config.json': '{"keepDone":"30d"}\n',
+  'khepri.config.json':
+    '{"keepDone":"30d","schedules":{"nightly":{"job":"note","cron":"30 2 * * *","zone":"Europe/Oslo"}}}\n',
+  crontab: '# Every night\n30 2 * * * /usr/local/bin/backup\n@reboot /usr/local/bin/warm\n',
   'jobs/note.mjs': 'export default (_, { log }) => log("noted")\n',
   'jobs/boom.mjs':
     'export default () => { throw Object.assign(new Error("it broke"), { stack: "Error: it broke\\n    at boom.mjs" }) }\n',

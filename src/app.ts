@@ -44,6 +44,7 @@ import type { Admin } from './core/store/admin.ts'
 import type { Migration, Migrations } from './core/store/migrations.ts'
 import type { StoreOptions } from './core/store/options.ts'
 import type { ScheduleStore } from './core/store/schedule-store.ts'
+import { type Scratch, scratchConfig } from './core/store/scratch.ts'
 import type { Enqueued, Filter, NewJob, Store } from './core/store/store.ts'
 import { parseTerms, type Terms } from './core/terms.ts'
 import { refuseStrangers } from './core/unknown-keys.ts'
@@ -342,6 +343,18 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     }
   }
 
+  /**
+   * A place of its own in the same database, for a measurement: empty until it is migrated, gone once it is removed.
+   *
+   * open: an installation there, with these jobs; whoever opens one closes it. Throws USAGE for the memory store.
+   */
+  async scratch(): Promise<Scratch & { open(jobs: JobMap): Khepri }> {
+    const config = scratchConfig(this.config)
+    const installation = createKhepri(config)
+    const place = await openScratch(installation.config.database as SharedDatabase, installation.#storeOptions)
+    return { ...place, open: (jobs) => createKhepri({ ...config, jobs }) }
+  }
+
   /** Drains the workers that were started here, ends the streams of events and closes the database. Afterwards every call that needs it rejects. */
   async close(): Promise<void> {
     const workers = [...this.#workers]
@@ -523,6 +536,16 @@ export async function openStore(database: SharedDatabase, options: StoreOptions)
       return (await import('./core/store/sqlite/store.ts')).openSqliteStore(database.path, options)
     case 'postgres':
       return (await import('./core/store/postgres/store.ts')).openPostgresStore(database.url, options)
+  }
+}
+
+/** Opens the scratch side of a store. */
+async function openScratch(database: SharedDatabase, options: StoreOptions): Promise<Scratch> {
+  switch (database.kind) {
+    case 'sqlite':
+      return (await import('./core/store/sqlite/scratch.ts')).openSqliteScratch(database.path, options)
+    case 'postgres':
+      return (await import('./core/store/postgres/scratch.ts')).openPostgresScratch(database.url, options)
   }
 }
 

@@ -173,3 +173,8 @@ it('the test would see a wrong arrow', () => {
   expect(areaOf('src/exec/handler.ts')).toBe('exec')
   expect(importsOf('src/cli/command-table.ts').filter(({ isDynamic }) => isDynamic).length).toBeGreaterThan(3)
 })
+
+it('nothing in src/ declares with `using`, which Node 22 cannot read', () => {
+  const wrong = files.filter((file) => /^\s*(?:await )?using \w+ =/m.test(readFileSync(join(root, file), 'utf8')))
+  expect(wrong).toEqual([])
+})

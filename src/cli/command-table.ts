@@ -41,6 +41,7 @@ export const commandTable: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['health', () => import('../commands/health.ts')],
   ['systemd', () => import('../commands/systemd.ts')],
   ['completion', () => import('../commands/completion.ts')],
+  ['bench', () => import('../commands/bench.ts')],
 ])
 
 /** Other names of commands; help lists a command by its own. */

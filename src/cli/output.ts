@@ -127,15 +127,25 @@ export class Output {
     return count
   }
 
+  /** The first rows decide how wide the columns are; what comes after them is held one row at a time. */
   async *#aligned(cells: AsyncIterable<readonly string[]>, titles: readonly string[]): AsyncIterable<string> {
     let line: Line | null = null
-    for await (const chunk of chunks(cells, lookAhead)) {
-      const isFirst = line === null
-      line ??= await this.#lineFor(widthsOf([titles, ...chunk]))
-      for (const [index, each] of chunk.entries()) {
-        const header: string = isFirst && index === 0 ? `${this.paint('dim', line(titles))}\n` : ''
-        yield `${header}${line(each)}\n`
+    const first: (readonly string[])[] = []
+    for await (const each of cells) {
+      if (line !== null) yield `${line(each)}\n`
+      else if (first.push(each) === lookAhead) {
+        line = await this.#lineFor(widthsOf([titles, ...first]))
+        yield* this.#headed(first.splice(0), titles, line)
       }
+    }
+    if (first.length > 0) yield* this.#headed(first, titles, await this.#lineFor(widthsOf([titles, ...first])))
+  }
+
+  /** Lines with the header over the first of them: a text each, as each is one record. */
+  *#headed(rows: readonly (readonly string[])[], titles: readonly string[], line: Line): Iterable<string> {
+    for (const [index, cells] of rows.entries()) {
+      const header = index === 0 ? `${this.paint('dim', line(titles))}\n` : ''
+      yield `${header}${line(cells)}\n`
     }
   }
 
@@ -181,15 +191,4 @@ async function* cellsOf<Row>(
 
 async function* mapped<A, B>(items: AsyncIterable<A>, change: (item: A) => B): AsyncIterable<B> {
   for await (const item of items) yield change(item)
-}
-
-async function* chunks<Item>(items: AsyncIterable<Item>, size: number): AsyncIterable<readonly Item[]> {
-  let chunk: Item[] = []
-  for await (const item of items) {
-    chunk.push(item)
-    if (chunk.length < size) continue
-    yield chunk
-    chunk = []
-  }
-  if (chunk.length > 0) yield chunk
 }

@@ -32,8 +32,10 @@ export function widthsOf(lines: readonly (readonly string[])[]): readonly number
 
 /** Lays out one record for a pipe: aligned while it fits, never cut. */
 export function alignedLine(cells: readonly string[], widths: readonly number[]): string {
-  const padded = cells.map((cell, index) => cell + ' '.repeat(Math.max(0, (widths[index] ?? 0) - widthOf(cell))))
-  return padded.join(gap).trimEnd()
+  const padded = cells
+    .slice(0, -1)
+    .map((cell, index) => cell + ' '.repeat(Math.max(0, (widths[index] ?? 0) - widthOf(cell))))
+  return [...padded, cells.at(-1) ?? ''].join(gap).trimEnd()
 }
 
 /** Lays out records for a terminal: every line fits its width, the last column takes what is left. */

@@ -56,7 +56,11 @@ const phrases: readonly (readonly [RegExp, string | ((...parts: string[]) => str
   [/^Flag (--\S+) can only be specified once$/, '$1 can be given only once'],
   [
     /^Expected (--[^=]+)=(.*) to be one of: (.*)$/s,
-    (_, flag, value, words) => choiceFault(flag as string, value as string, words as string),
+    (_, flag, value, words) => choiceFault(`${flag} must be`, value as string, words as string),
+  ],
+  [
+    /^Expected (.*) to be one of: (.*)$/s,
+    (_, value, words) => choiceFault('the argument must be', value as string, words as string),
   ],
   [/^(--\S+?)=.* cannot also be provided when using (--\S+)$/s, '$1 and $2 exclude each other'],
   [/^All of the following must be provided when using (--\S+): (.*)$/, '$1 needs $2'],
@@ -72,6 +76,8 @@ function sentence(message: string): string {
   return plain
 }
 
-function choiceFault(flag: string, value: string, words: string): string {
-  return `${flag} must be one of ${words}, got ${JSON.stringify(value)}${didYouMean(value, words.split(', '))}`
+function choiceFault(what: string, value: string, words: string): string {
+  const known = words.split(', ')
+  const choice = known.length === 1 ? words : `one of ${words}`
+  return `${what} ${choice}, got ${JSON.stringify(value)}${didYouMean(value, known)}`
 }

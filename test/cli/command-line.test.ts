@@ -106,6 +106,16 @@ describe('wrong usage', () => {
       'error: --by must be one of error, job, queue, got "eror". Did you mean "error"?\n  fix: khepri failed --help\n',
     ],
     [
+      'an argument that is none of few',
+      ['completion', 'fishh'],
+      'error: the argument must be one of bash, zsh, fish, got "fishh". Did you mean "fish"?\n  fix: khepri completion --help\n',
+    ],
+    [
+      'an argument that can only be one word',
+      ['make', 'jbo', 'tidy'],
+      'error: the argument must be job, got "jbo". Did you mean "job"?\n  fix: khepri make --help\n',
+    ],
+    [
       'a number that is none',
       ['failed', '--limit=1.5'],
       'error: --limit must be a whole number of at least 1, got "1.5"\n',

@@ -64,10 +64,12 @@ export async function flagsOfCommands(): Promise<FlagsOfCommands> {
 /** What must not be drawn: it waits for hours, as asked, or writes where a campaign should not. */
 const leftOut: ReadonlySet<string> = new Set(['rest', 'rejects', 'delay', 'wait', 'force'])
 
+/** One writes files, one goes on until it is told to stop, one measures for ten seconds. */
+const unfit: ReadonlySet<string> = new Set(['init', 'watch', 'bench'])
+
 /** Words of a command line that is mostly right; none of them leads out of the working directory. */
 export function aCommandLine(commands: FlagsOfCommands, dice: Seeded): readonly string[] {
-  // One writes files, the other goes on until it is told to stop.
-  const names = [...commands.keys()].filter((name) => name !== 'init' && name !== 'watch')
+  const names = [...commands.keys()].filter((name) => !unfit.has(name))
   const name = names[dice.whole(0, names.length - 1)] ?? 'failed'
   const flags = [...(commands.get(name) ?? [])].filter(([flag]) => !leftOut.has(flag))
   const words = Array.from({ length: dice.whole(0, 4) }, () => aFlag(flags, dice)).flat()

@@ -11,6 +11,7 @@ export const placeholderNames: TableNames = {
   schedules: '$schedules',
   slots: '$slots',
   ticks: '$ticks',
+  parents: '$parents',
   migrations: '$migrations',
 }
 

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { Attempt } from './core/attempt.ts'
 import { beatInLoop, type StartBeat, unwatched, type Watch } from './core/beat.ts'
 import { beatInThread } from './core/beat-thread.ts'
 import {
@@ -15,6 +16,7 @@ import { type Clock, type Random, systemClock } from './core/clock.ts'
 import { type Config, type ConfigInput, type ConfigSources, loadConfig, resolveConfig } from './core/config.ts'
 import { requireDatabaseFile } from './core/database-file.ts'
 import type { SharedDatabase } from './core/database-url.ts'
+import { chooseDispatch } from './core/default-khepri.ts'
 import { defaults } from './core/defaults.ts'
 import { Dispatcher, rawJob } from './core/dispatch.ts'
 import {
@@ -33,7 +35,8 @@ import { Enqueuer } from './core/enqueuer.ts'
 import type { ScheduledRun } from './core/envelope.ts'
 import { KhepriError } from './core/errors.ts'
 import { EventBus } from './core/events.ts'
-import { type Finding, warning } from './core/findings.ts'
+import { examined, type Finding, ok, warning } from './core/findings.ts'
+import type { MemoryQueue } from './core/memory-queue.ts'
 import { packageRoot, version } from './core/package.ts'
 import { fateOf, processIdentity } from './core/process-identity.ts'
 import { Pruner } from './core/pruner.ts'
@@ -41,6 +44,7 @@ import { type QueueLimits, slotsFor } from './core/queue-limits.ts'
 import { Registry } from './core/registry.ts'
 import { retentionOf } from './core/retention.ts'
 import type { Admin } from './core/store/admin.ts'
+import type { MemoryState } from './core/store/memory/state.ts'
 import type { Migration, Migrations } from './core/store/migrations.ts'
 import type { StoreOptions } from './core/store/options.ts'
 import type { ScheduleStore } from './core/store/schedule-store.ts'
@@ -55,6 +59,8 @@ import { Worker } from './core/worker.ts'
 /** Known by their types only: the layer is loaded where there are schedules. */
 type Schedule = import('./schedule/schedule.ts').Schedule
 type Ticker = import('./schedule/ticker.ts').Ticker
+/** What runs jobs where they are dispatched. */
+type Runner = import('./sync/run-at-dispatch.ts').RunAtDispatch
 
 /** What an installation can be given besides its configuration. */
 export interface AppParts {
@@ -64,6 +70,8 @@ export interface AppParts {
   readonly startBeat?: StartBeat
   /** Where relative paths of the configuration start; the working directory unless given. */
   readonly root?: string
+  /** Takes new jobs instead of a database; somebody else runs them. */
+  readonly driver?: Pick<Store, 'enqueue'>
 }
 
 /** Where `loadKhepri` looks; what is given outranks the environment, as the flags of the command line do. */
@@ -101,7 +109,8 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   readonly #parts: AppParts
   readonly #workers = new Set<WorkHandle>()
   readonly #tickers = new Set<Ticker>()
-  readonly #enqueuer = new Enqueuer({ enqueue: async (jobs) => (await this.store()).enqueue(jobs) })
+  readonly #enqueuer = new Enqueuer({ enqueue: async (jobs) => (await this.#driver()).enqueue(jobs) })
+  #stopUsing: (() => void) | null = null
   #isClosed = false
   #store: Promise<Store> | null = null
   #admin: Promise<Admin> | null = null
@@ -112,6 +121,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   #dispatcher: Dispatcher | null = null
   /** All sides of the memory store share one state. */
   #memory: Promise<MemorySides> | null = null
+  #sync: Promise<Runner> | null = null
 
   constructor(config: Config, parts: AppParts = {}) {
     this.config = config
@@ -142,7 +152,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     ...rest: PayloadAndOptions<PayloadOf<Jobs[Name]>>
   ): Promise<Enqueued>
   async dispatch(...call: DispatchArguments): Promise<Enqueued> {
-    const [enqueued] = await this.enqueue([await this.#prepare(...call)])
+    const [enqueued] = await this.enqueue([await this.prepare(...call)])
     return enqueued as Enqueued
   }
 
@@ -157,12 +167,14 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     this.#requireOpen()
     const into = enlisted(tx)
     if (into.kind === 'postgres')
-      return { dispatch: async (...call: DispatchArguments) => this.enlist(into, await this.#prepare(...call)) }
+      return { dispatch: async (...call: DispatchArguments) => this.enlist(into, await this.prepare(...call)) }
     return { dispatchSync: (...call: DispatchArguments) => this.enlist(into, this.#prepareNow(call)) }
   }
 
   /** Writes a prepared row on a caller's connection: on SQLite before it returns. Throws USAGE where that is another database. */
   enlist(into: Enlisted, row: NewJob): Enqueued | Promise<Enqueued> {
+    this.#requireDispatching()
+    this.#requireDatabase()
     const { database } = this.config
     if (into.kind !== database.kind)
       throw new KhepriError(
@@ -187,7 +199,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
         readonly job: string
         readonly payload: unknown
       }
-      rows.push(await this.#prepare(job, payload, options))
+      rows.push(await this.prepare(job, payload, options))
     }
     return this.enqueue(rows)
   }
@@ -210,6 +222,12 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   /** Starts a worker in this process. Rejects where the store cannot be reached or has no schema. */
   async work(request: WorkRequest = {}): Promise<WorkHandle> {
+    if (this.config.role === 'producer')
+      throw new KhepriError('USAGE', 'this khepri is a producer and starts no worker', {
+        fix: 'set role to "worker" or "both" where jobs are to run',
+      })
+    if (this.config.database.label === 'sync:')
+      throw new KhepriError('USAGE', 'sync: runs jobs where they are dispatched, there is nothing to work on')
     checkWorkOptions(request)
     const { schedule = false, ...options } = request
     const registry = await this.registry()
@@ -222,6 +240,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     const identity = processIdentity()
     const worker = await Worker.start(complete, {
       ...{ store: await this.store(), registry, events: this.events, clock, random },
+      ...{ prepare: this.prepare, openScope: this.config.scope },
       ...this.#beats(complete),
       profile: { ...identity, version: version() },
       fateOf: (neighbour) => fateOf(neighbour, identity),
@@ -239,8 +258,39 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     return worker
   }
 
+  /** Makes this installation the one that the exported `dispatch` puts jobs into. */
+  use(): this {
+    this.#stopUsing = chooseDispatch((...call) =>
+      (this.dispatch as (...call: DispatchArguments) => Promise<Enqueued>)(...call),
+    )
+    return this
+  }
+
+  /** What is in memory. Throws USAGE where the database is another one. */
+  async memory(): Promise<MemoryQueue> {
+    const { database } = this.config
+    if (database.kind !== 'memory' || database.isSync)
+      throw new KhepriError('USAGE', `memory() is for memory:, and the database is ${database.label}`)
+    const { MemoryQueue } = await import('./core/memory-queue.ts')
+    return new MemoryQueue((await this.#openMemory()).state, () => this.#drainMemory())
+  }
+
+  async #drainMemory(): Promise<number> {
+    let started = 0
+    const stopCounting = this.events.on('job.started', () => started++)
+    try {
+      await (await this.work({ queues: 'all', stopWhenEmpty: true })).finished
+    } finally {
+      stopCounting()
+    }
+    return started
+  }
+
   /** Writes rows that a Dispatcher prepared; durable when it resolves. Concurrent calls share commits. */
   async enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
+    this.#requireDispatching()
+    if (this.config.database.kind === 'memory' && this.config.database.isSync)
+      return (await this.#runner()).enqueue(jobs)
     const enqueued = await this.#enqueuer.enqueue(jobs)
     if (this.events.isHeard) this.#announce(jobs, enqueued)
     return enqueued
@@ -273,8 +323,53 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     return this.#registry
   }
 
+  /** What takes new jobs: the store, or the driver that only dispatches. */
+  async #driver(): Promise<Pick<Store, 'enqueue'>> {
+    return this.#parts.driver ?? this.store()
+  }
+
+  #requireDatabase(): void {
+    if (this.#parts.driver)
+      throw new KhepriError('USAGE', 'this khepri has a driver that only dispatches', {
+        fix: 'jobs are run by whoever takes them from it',
+      })
+  }
+
+  async #runner(): Promise<Runner> {
+    this.#requireOpen()
+    this.#sync ??= this.#openRunner()
+    return this.#sync
+  }
+
+  async #openRunner(): Promise<Runner> {
+    this.#requireEphemeral()
+    const { RunAtDispatch } = await import('./sync/run-at-dispatch.ts')
+    const { tries, backoff, timeoutMs, maxPayloadBytes, scope: openScope } = this.config
+    const { clock = systemClock } = this.#parts
+    const [registry, { events, prepare }] = [await this.registry(), this]
+    return new RunAtDispatch({
+      ...{ registry, clock, events, prepare, tries, backoff, timeoutMs, maxPayloadBytes, openScope },
+    })
+  }
+
+  /** Jobs that end with their process are for development. Throws CONFIG_INVALID for sync: in production, and warns of memory:. */
+  #requireEphemeral(): void {
+    const { database, ephemeral } = this.config
+    if (ephemeral || process.env.NODE_ENV !== 'production') return
+    const fix = 'name a file or a server, or say ephemeral: true where that is what you want'
+    if (database.label === 'sync:')
+      throw new KhepriError('CONFIG_INVALID', 'sync: runs jobs where they are dispatched, and NODE_ENV is production', {
+        fix,
+      })
+    process.emitWarning(
+      `the jobs in memory: end with this process, and NODE_ENV is production; ${fix}`,
+      'KhepriWarning',
+    )
+  }
+
   async store(): Promise<Store> {
     this.#requireOpen()
+    this.#requireDatabase()
     this.#store ??= this.#openStore()
     return this.#store
   }
@@ -282,6 +377,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   /** The cold side: lists, failed jobs, pauses. */
   async admin(): Promise<Admin> {
     this.#requireOpen()
+    this.#requireDatabase()
     this.#admin ??= this.#openAdmin()
     return this.#admin
   }
@@ -337,9 +433,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
       case 'postgres':
         return (await import('./core/store/postgres/checkup.ts')).checkPostgres(database.url, this.#storeOptions)
       case 'memory':
-        return [
-          warning('database', 'memory: ends with its process', 'use it in tests; name a file or a server otherwise'),
-        ]
+        return this.#checkMemory()
     }
   }
 
@@ -355,6 +449,25 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     return { ...place, open: (jobs) => createKhepri({ ...config, jobs }) }
   }
 
+  #checkEphemeral(): Finding {
+    this.#requireEphemeral()
+    return ok('database', this.config.database.label)
+  }
+
+  async #checkMemory(): Promise<readonly Finding[]> {
+    const { database, ephemeral } = this.config
+    if (ephemeral) return [ok('database', `${database.label} is meant to end with its process`)]
+    if (database.label === 'sync:' && process.env.NODE_ENV === 'production')
+      return [await examined('database', () => this.#checkEphemeral())]
+    return [
+      warning(
+        'database',
+        `${database.label} ends with its process`,
+        'use it in tests; name a file or a server otherwise',
+      ),
+    ]
+  }
+
   /** Drains the workers that were started here, ends the streams of events and closes the database. Afterwards every call that needs it rejects. */
   async close(): Promise<void> {
     const workers = [...this.#workers]
@@ -362,11 +475,20 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     await Promise.allSettled(workers.map(({ finished }) => finished))
     await Promise.all([...this.#tickers].map((ticker) => ticker.stop()))
     this.#isClosed = true
+    this.#stopUsing?.()
     this.events.end()
     const open = [this.#store, this.#admin, this.#migrations, this.#scheduleStore].filter((each) => each !== null)
     this.#store = this.#admin = this.#migrations = this.#scheduleStore = null
     for (const each of await Promise.allSettled<{ close(): Promise<void> }>(open))
       if (each.status === 'fulfilled') await each.value.close()
+  }
+
+  /** What a handler dispatches belongs to its work. */
+  #requireDispatching(): void {
+    if (this.config.role !== 'worker' || Attempt.current() !== undefined) return
+    throw new KhepriError('USAGE', 'this khepri is a worker: only its handlers dispatch', {
+      fix: 'set role to "producer" or "both" where jobs are dispatched',
+    })
   }
 
   /** Throws USAGE once `close` has ended: a database that opened again would stay open. */
@@ -375,12 +497,19 @@ export class Khepri<Jobs extends JobMap = JobMap> {
       throw new KhepriError('USAGE', 'this khepri was closed', { fix: 'call close() last, or make another one' })
   }
 
-  async #prepare(...call: DispatchArguments): Promise<NewJob> {
-    return this.#dispatcherNow().prepare(requestOf(call, this.#registryNow()))
-  }
+  /** The row that a dispatch with these arguments would put in. */
+  readonly prepare = async (...call: DispatchArguments): Promise<NewJob> =>
+    this.#dispatcherNow().prepare(requestOf(call, this.#namesNow()))
 
   #prepareNow(call: DispatchArguments): NewJob {
     return this.#dispatcherNow().prepareNow(requestOf(call, this.#registryNow()))
+  }
+
+  /** Only where every job ends with this process its code may be anywhere in it. */
+  #namesNow(): Parameters<typeof requestOf>[1] {
+    const registry = this.#registryNow()
+    if (this.config.database.kind === 'memory') return registry
+    return { get: (name) => registry.get(name), nameOf: (job) => registry.nameOf(job) }
   }
 
   #dispatcherNow(): Dispatcher {
@@ -490,6 +619,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   }
 
   #openMemory(): Promise<MemorySides> {
+    if (this.#memory === null) this.#requireEphemeral()
     this.#memory ??= openMemory(this.#parts.clock)
     return this.#memory
   }
@@ -504,6 +634,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
 /** What one memory store offers. */
 interface MemorySides {
+  readonly state: MemoryState
   readonly store: Store
   readonly admin: Admin
   readonly schedules: ScheduleStore
@@ -515,7 +646,7 @@ async function openMemory(clock: Clock | undefined): Promise<MemorySides> {
     import('./core/store/memory/schedules.ts'),
   ])
   const { store, admin, state } = openMemoryStore({ clock })
-  return { store, admin, schedules: openMemorySchedules(state) }
+  return { state, store, admin, schedules: openMemorySchedules(state) }
 }
 
 /**
@@ -559,7 +690,10 @@ export function createKhepri<const Jobs extends JobMap = JobMap>(
   config: Omit<ConfigInput, 'jobs'> & { readonly jobs?: Jobs | ConfigInput['jobs'] },
   parts: AppParts = {},
 ): Khepri<Jobs> {
-  refuseStrangers(parts, ['clock', 'random', 'startBeat', 'root'], { what: 'the parts', code: 'CONFIG_INVALID' })
+  refuseStrangers(parts, ['clock', 'random', 'startBeat', 'root', 'driver'], {
+    what: 'the parts',
+    code: 'CONFIG_INVALID',
+  })
   const resolved = resolveConfig(config as ConfigInput, {
     root: parts.root ?? process.cwd(),
     file: null,

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import type { DispatchRequest } from '../core/dispatch.ts'
 import { isKhepriError, KhepriError } from '../core/errors.ts'
 import { requireJson } from '../core/json-text.ts'
-import type { Due } from '../core/store/store.ts'
+import type { Due, JobId } from '../core/store/store.ts'
 import type { Terms } from '../core/terms.ts'
 import { oneLine } from '../core/text.ts'
 import { type JsonItem, type ReadOptions, readJobFile } from './job-files.ts'
@@ -16,6 +16,8 @@ export interface Overrides {
   readonly terms: Terms
   readonly due: Due | null
   readonly unique: string | null
+  /** What each of them waits for. */
+  readonly after?: readonly JobId[]
 }
 
 /** The values of a dispatch's files, and the requests they stand for. */
@@ -56,8 +58,9 @@ export class Inputs {
   /** What an item asks for. Throws its own fault, or DATA_INVALID. */
   request(item: JsonItem): DispatchRequest {
     if (item.error !== null) throw item.error
-    const { job, terms, due, unique } = this.#overrides
-    if (job !== null) return { job, payloadText: item.text, terms, due, unique }
+    const { job, terms, due, unique, after } = this.#overrides
+    const said = after && { after }
+    if (job !== null) return { job, payloadText: item.text, terms, due, unique, ...said }
     const found = parseJobObject(item)
     return {
       job: found.job,
@@ -65,6 +68,11 @@ export class Inputs {
       terms: { ...found.terms, ...terms },
       due: due ?? found.due,
       unique: unique ?? found.unique,
+      ...(found.after && { after: found.after }),
+      ...(found.onParentFailure && { onParentFailure: found.onParentFailure }),
+      ...(found.context && { context: found.context }),
+      ...(found.trace && { trace: found.trace }),
+      ...said,
     }
   }
 }

@@ -180,6 +180,9 @@ export const idsOrAllArgument = Args.custom<number | 'all'>({
   parse: async (input) => (input === 'all' ? 'all' : jobId(input)),
 })
 
+/** The id of one job. */
+export const jobIdFlag = Flags.custom<number>({ parse: async (input) => jobId(input) })
+
 /** Reads a job id. Throws USAGE. */
 export function jobId(input: string): number {
   const id = /^\d+$/.test(input) ? Number(input) : Number.NaN

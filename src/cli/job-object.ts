@@ -1,9 +1,10 @@
 import { defaults } from '../core/defaults.ts'
+import { parentsOf } from '../core/dispatch-call.ts'
 import { parseDuration } from '../core/duration.ts'
-import { decodeEnvelope, Poison } from '../core/envelope.ts'
+import { decodeEnvelope, type Envelope, Poison } from '../core/envelope.ts'
 import { isKhepriError, KhepriError } from '../core/errors.ts'
 import { caret, isDeeperThan, type Member, members, positionOf, within } from '../core/json-text.ts'
-import type { Due } from '../core/store/store.ts'
+import type { Due, JobId, OnParentFailure } from '../core/store/store.ts'
 import { didYouMean } from '../core/suggest.ts'
 import { checkName, checkUnique, parseMoment, parseTerms, type Terms, termKeys } from '../core/terms.ts'
 import { shown } from '../core/text.ts'
@@ -18,11 +19,16 @@ export interface JobObject {
   /** null: now. */
   readonly due: Due | null
   readonly unique: string | null
+  readonly after?: readonly JobId[]
+  readonly onParentFailure?: OnParentFailure
+  /** Only of an envelope. */
+  readonly context?: Envelope['context']
+  readonly trace?: Envelope['trace']
   /** There for what `show --envelope` prints. */
   readonly envelope?: true
 }
 
-const jobKeys: readonly string[] = ['job', 'payload', ...termKeys, 'delay', 'at', 'unique']
+const jobKeys: readonly string[] = ['job', 'payload', ...termKeys, 'delay', 'at', 'unique', 'after', 'onParentFailure']
 
 /** A member of the object, with its value; that of `payload` is left as text. */
 interface Field extends Member {
@@ -49,6 +55,7 @@ export function parseJobObject(item: Placed): JobObject {
     terms: parseTerms(values, ''),
     due: dueOf(values),
     unique: values.unique === undefined ? null : checkUnique(values.unique, 'unique'),
+    ...parentsOf(values),
   }))
 }
 
@@ -96,14 +103,18 @@ function dueOf({ delay, at }: Readonly<Record<string, unknown>>): Due | null {
 function fromEnvelope(item: Placed): JobObject {
   try {
     const { job } = JSON.parse(item.text) as { readonly job: string }
-    const { payloadText, tries, backoff, timeoutMs, maxCrashes, unique } = decodeEnvelope(item.text, job)
+    const { payloadText, tries, backoff, timeoutMs, maxCrashes, unique, context, trace } = decodeEnvelope(
+      item.text,
+      job,
+    )
     const terms: Terms = {
       maxCrashes,
       ...(tries !== null && { tries }),
       ...(backoff !== null && { backoff }),
       ...(timeoutMs !== null && { timeoutMs }),
     }
-    return { job: checkName(job, 'job'), payloadText, terms, due: null, unique, envelope: true }
+    const handedOn = { ...(context !== null && { context }), ...(trace !== null && { trace }) }
+    return { job: checkName(job, 'job'), payloadText, terms, due: null, unique, envelope: true, ...handedOn }
   } catch (error) {
     if (error instanceof Poison || isKhepriError(error)) throw at(item, 0, error.message)
     throw error

@@ -33,7 +33,7 @@ async function settingOf(app: Khepri): Promise<LoneSetting> {
   const { tries, backoff, timeoutMs, maxPayloadBytes } = app.config
   return {
     ...{ registry: await app.registry(), clock: systemClock, events: app.events },
-    ...{ tries, backoff, timeoutMs, maxPayloadBytes },
+    ...{ tries, backoff, timeoutMs, maxPayloadBytes, prepare: app.prepare, openScope: app.config.scope },
   }
 }
 

@@ -1,6 +1,6 @@
 import { formatDuration } from '../core/duration.ts'
 import { decodeEnvelope, envelopeVersion } from '../core/envelope.ts'
-import type { PausedQueue, QueueCounts, WholeJob, WorkerRow } from '../core/store/admin.ts'
+import type { Parent, PausedQueue, QueueCounts, WholeJob, WorkerRow } from '../core/store/admin.ts'
 import { failReasons } from './job-parts.ts'
 import { count } from './words.ts'
 import { stateOf } from './worker-list.ts'
@@ -14,6 +14,8 @@ export interface Surroundings {
   readonly ahead: number
   readonly workers: readonly WorkerRow[]
   readonly queues: readonly QueueCounts[]
+  /** What the job waits for. */
+  readonly parents: readonly Parent[]
   /** Writes a moment as the reader wants it. */
   readonly moment: (at: number) => string
 }
@@ -56,7 +58,7 @@ function whyHeld({ holder, startedAt, cancelledAt }: WholeJob, { at, moment }: S
 }
 
 function whyWaiting(job: WholeJob, around: Surroundings): string {
-  const reasons = [notDue, paused, notServed, tooNew, suspect, behind, behindQueue]
+  const reasons = [waits, notDue, paused, notServed, tooNew, suspect, behind, behindQueue]
   for (const reason of reasons) {
     const text = reason(job, around)
     if (text !== null) return text
@@ -66,6 +68,24 @@ function whyWaiting(job: WholeJob, around: Surroundings): string {
 
 /** One thing that may be in a job's way, in words; null: it is not. */
 type Obstacle = (job: WholeJob, around: Surroundings) => string | null
+
+/** The first few are named; of those that are done already nothing is to be said. */
+const waits: Obstacle = (_, { parents }) => {
+  if (parents.length === 0) return null
+  const open = parents.filter(({ state }) => state !== null && state !== 'done')
+  if (open.length === 0) return 'the jobs that it waited for are gone; the next look of a worker decides'
+  const named = open.slice(0, mostNamed).map(({ id, state }) => `${id} (${state})`)
+  const more = open.length > mostNamed ? ` and ${count(open.length - mostNamed, 'more job')}` : ''
+  return `waits for ${open.length === 1 ? 'job' : 'jobs'} ${named.join(', ')}${more}${retryHint(open)}`
+}
+
+const mostNamed = 5
+
+/** What leads on where a failed job is waited for. */
+function retryHint(parents: readonly Parent[]): string {
+  const failed = parents.find(({ state, onFailure }) => state === 'failed' && onFailure === 'wait')
+  return failed === undefined ? '' : `; khepri retry ${failed.id} leads on`
+}
 
 const notDue: Obstacle = (job, { at, moment }) => {
   const { availableAt, failures } = job

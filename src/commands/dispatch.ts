@@ -14,6 +14,7 @@ import {
   durationFlag,
   Flags,
   integerFlag,
+  jobIdFlag,
   nameFlag,
   positiveDurationFlag,
   textFlag,
@@ -50,6 +51,11 @@ const dispatchFlags = {
     helpValue: 'KEY',
     summary: 'at most one live job may carry it',
     parse: async (input) => asUsage(() => checkUnique(input, '--unique')),
+  }),
+  after: jobIdFlag({
+    multiple: true,
+    helpValue: 'ID',
+    summary: 'waits until this job is done; may be given several times',
   }),
   'dry-run': Flags.boolean({ summary: 'read and check, write nothing' }),
   'allow-unknown': Flags.boolean({ summary: 'accept names that this configuration does not know' }),
@@ -185,7 +191,13 @@ async function advice(app: Khepri, places: Places): Promise<Pick<DispatchFacts, 
 }
 
 function overridesOf(flags: DispatchFlags): Overrides {
-  return { job: flags.job ?? null, terms: termsOf(flags), due: dueOf(flags), unique: flags.unique ?? null }
+  return {
+    job: flags.job ?? null,
+    terms: termsOf(flags),
+    due: dueOf(flags),
+    unique: flags.unique ?? null,
+    ...(flags.after && { after: flags.after }),
+  }
 }
 
 function termsOf({ queue, priority, tries, backoff, timeout }: DispatchFlags): Terms {

@@ -73,10 +73,11 @@ function momentOf({ startedAt, endedAt, availableAt, enqueuedAt }: StoredJob): n
   return endedAt ?? startedAt ?? availableAt ?? enqueuedAt
 }
 
-function detailOf({ state, failure, holder, failures, cancelledAt }: StoredJob): string {
+function detailOf({ state, failure, holder, failures, cancelledAt, availableAt }: StoredJob): string {
   if (failure !== null) return failure.error
   const parts = [
     ...(holder === null ? [] : [`on ${holder.name ?? 'an unknown worker'}`]),
+    ...(state === 'scheduled' && availableAt === null ? ['waits for other jobs'] : []),
     ...(cancelledAt === null ? [] : ['cancelled, its worker has yet to obey']),
     ...(failures === 0 || state === 'done' || state === 'cancelled' ? [] : [`try ${failures + 1}`]),
   ]

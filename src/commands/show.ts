@@ -34,13 +34,15 @@ export default class Show extends KhepriCommand {
   }
 
   async #why(admin: Admin, job: WholeJob): Promise<string> {
-    const [pauses, ahead, workers, queues] = await Promise.all([
+    const [pauses, ahead, workers, queues, parents] = await Promise.all([
       admin.pauses(),
       admin.ahead(job.id),
       admin.workers(),
       admin.counts(),
+      admin.parents(job.id),
     ])
-    return whyNot(job, { at: Date.now(), pauses, ahead, workers, queues, moment: (at) => this.output.moment(at) })
+    const moment = (at: number): string => this.output.moment(at)
+    return whyNot(job, { at: Date.now(), pauses, ahead, workers, queues, parents, moment })
   }
 }
 

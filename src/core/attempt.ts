@@ -2,16 +2,19 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { format } from 'node:util'
 import type { Backoff } from './backoff.ts'
 import type { Clock, Timer } from './clock.ts'
+import { inContext, type JobContextValues } from './context.ts'
 import { defaults } from './defaults.ts'
+import { type DispatchArguments, type NextCall, requireFollowUp } from './dispatch-call.ts'
 import { type DurationInput, formatDuration } from './duration.ts'
 import { decodeEnvelope, type OpenEnvelope, Poison } from './envelope.ts'
-import { isKhepriError } from './errors.ts'
+import { isKhepriError, KhepriError } from './errors.ts'
 import type { EventBus, JobFacts } from './events.ts'
 import type { Checked, Handler, RunContext } from './handler.ts'
 import { release, releaseOf } from './job.ts'
 import type { Outcome } from './policy.ts'
 import type { RegisteredJob, Registry } from './registry.ts'
-import type { Reservation, WorkerId } from './store/store.ts'
+import { disposeOf, type OpenScope } from './scope.ts'
+import type { NewJob, Reservation, WorkerId } from './store/store.ts'
 import { describeError } from './text.ts'
 
 /** What every attempt of one worker shares. */
@@ -35,9 +38,16 @@ export interface AttemptSetting {
   readonly workerId: () => WorkerId
   /** The handler ignored its signal past the grace. */
   readonly onStuck: () => void
+  /** Turns the arguments of a dispatch into a row; undefined where nothing can be dispatched with a completion. */
+  readonly prepare?: Prepare | undefined
+  /** Builds what each run needs for itself. */
+  readonly openScope?: OpenScope | null
   /** An attempt that is bound in time begins; the result is called when it ends. */
   readonly onBound: (attempt: Attempt, timeoutMs: number) => () => void
 }
+
+/** Turns the arguments of a dispatch into the row to enqueue. Throws or rejects with why it is refused. */
+export type Prepare = (...call: DispatchArguments) => NewJob | Promise<NewJob>
 
 /** The reason of a signal that aborted at the job's timeout. */
 export class AttemptTimeout extends Error {
@@ -97,6 +107,9 @@ export class Attempt {
   #graceTimer: Timer | null = null
   #unbind: (() => void) | null = null
   #output: string | null = null
+  /** What its handler dispatches with its completion, in that order. */
+  readonly #next: Promise<NewJob>[] = []
+  #followUps: readonly NewJob[] = []
 
   constructor(reservation: Reservation, setting: AttemptSetting) {
     this.reservation = reservation
@@ -185,6 +198,33 @@ export class Attempt {
     this.#output = output
   }
 
+  /** What commits together with its completion. */
+  get followUps(): readonly NewJob[] {
+    return this.#followUps
+  }
+
+  /** Checks a job that is to be dispatched with the completion. One that is refused fails the attempt. */
+  dispatchNext(call: DispatchArguments): Promise<void> {
+    const row = this.#prepareNext(call)
+    this.#next.push(row)
+    const checked = row.then(() => {})
+    // Who does not wait for it hears of it by the attempt's failure.
+    checked.catch(() => {})
+    return checked
+  }
+
+  async #prepareNext(call: DispatchArguments): Promise<NewJob> {
+    if (this.#hasReturned)
+      throw new KhepriError('USAGE', `next() was called after ${this.reservation.job} had ended`, {
+        fix: 'await what calls it, or use dispatch()',
+      })
+    const { prepare } = this.#setting
+    if (!prepare) throw new KhepriError('USAGE', 'nothing can be dispatched with a completion here')
+    const row = await prepare(...call)
+    requireFollowUp(row)
+    return row
+  }
+
   /** Aborts the signal because the worker stops; after the grace the job is given back although its handler runs. */
   interrupt(): void {
     if (!this.isDecided) this.#abort(new Interrupted('the worker is stopping'), { kind: 'interrupted' })
@@ -242,7 +282,7 @@ export class Attempt {
     if (!this.#envelope || this.#handler?.failed === null) return
     const controller = new AbortController()
     const context = new Context(this, this.#envelope, () => controller.signal, this.#setting.events)
-    const call = current.run(this, () => this.#callFailedHook(error, context))
+    const call = inContext(this.#envelope, () => current.run(this, () => this.#callFailedHook(error, context)))
     await this.#bounded(call, this.timeoutMs ?? defaults.hookMs, controller)
   }
 
@@ -325,11 +365,29 @@ export class Attempt {
     if (timeoutMs !== null) this.#bind(timeoutMs)
     if (events.isHeard) events.emit('job.started', { ...this.facts, waitMs: this.waitMs })
     try {
-      await current.run(this, () => (this.#handler as Handler).run(this.#payload, context))
+      await inContext(envelope, () => current.run(this, () => this.#runIn(context)))
+      if (this.#next.length > 0) this.#followUps = await Promise.all(this.#next)
     } catch (error) {
       return this.#timeoutOutcome() ?? this.#outcomeOf(error)
     }
     return this.#timeoutOutcome() ?? done
+  }
+
+  #runIn(context: Context): Promise<unknown> {
+    const { openScope = null } = this.#setting
+    const handler = this.#handler as Handler
+    return openScope === null ? handler.run(this.#payload, context) : this.#runScoped(openScope, handler, context)
+  }
+
+  /** What the scope hook builds lasts as long as the handler. */
+  async #runScoped(openScope: OpenScope, handler: Handler, context: Context): Promise<void> {
+    const scope = await openScope(context)
+    context.scope = scope
+    try {
+      await handler.run(this.#payload, context)
+    } finally {
+      await disposeOf(scope)
+    }
   }
 
   #outcomeOf(error: unknown): Outcome {
@@ -460,6 +518,7 @@ class Context implements RunContext {
   readonly availableAt: number
   readonly unique: string | null
   readonly release: (delay?: DurationInput) => never = release
+  scope: unknown
   readonly #attempt: Attempt
   readonly #envelope: OpenEnvelope
   readonly #signal: () => AbortSignal
@@ -480,6 +539,10 @@ class Context implements RunContext {
     this.#attempt = attempt
     this.#envelope = envelope
     this.#events = events
+  }
+
+  get next(): NextCall {
+    return (...call: DispatchArguments) => this.#attempt.dispatchNext(call)
   }
 
   get log(): (...values: readonly unknown[]) => void {
@@ -508,6 +571,14 @@ class Context implements RunContext {
 
   get missed(): number {
     return this.#envelope.schedule?.missed ?? 0
+  }
+
+  get context(): JobContextValues {
+    return (this.#envelope.context ?? {}) as JobContextValues
+  }
+
+  get traceparent(): string | null {
+    return this.#envelope.trace
   }
 
   get fence(): number {

@@ -48,7 +48,14 @@ export interface Settings {
   readonly keepCancelledMs: number
   /** Postgres only: false behind a pooler in transaction mode. */
   readonly prepare: boolean
+  /** A producer starts no worker; a worker dispatches from its handlers only. */
+  readonly role: Role
+  /** That jobs end with the process is meant so, also in production. */
+  readonly ephemeral: boolean
 }
+
+/** What a process does. */
+export type Role = 'both' | 'producer' | 'worker'
 
 /** How a setting is read: its key in a config, its meaning, its value where nobody gave one, and the check of a given one. */
 interface Setting<T> {
@@ -158,6 +165,18 @@ export const settings: { readonly [Name in keyof Settings]: Setting<Settings[Nam
     otherwise: true,
     parse: checkFlag,
   },
+  role: {
+    key: 'role',
+    meaning: 'what this process does: both, producer (no worker) or worker (only handlers dispatch)',
+    otherwise: 'both',
+    parse: checkRole,
+  },
+  ephemeral: {
+    key: 'ephemeral',
+    meaning: 'true: memory: and sync: are meant, also in production',
+    otherwise: false,
+    parse: checkFlag,
+  },
 }
 
 /** Every key a config may have. */
@@ -166,6 +185,7 @@ export const configKeys: readonly string[] = [
   'queues',
   'jobs',
   'schedules',
+  'scope',
   ...Object.values(settings).map(({ key }) => key),
 ]
 
@@ -226,6 +246,14 @@ function checkSchema(value: unknown, what: string): string {
 function checkUnknownJobs(value: unknown, what: string): 'fail' | 'wait' {
   if (value !== 'fail' && value !== 'wait') throw invalid(what, '"fail" or "wait"', value)
   return value
+}
+
+const roles: readonly Role[] = ['both', 'producer', 'worker']
+
+function checkRole(value: unknown, what: string): Role {
+  const known = roles.find((role) => role === value)
+  if (known === undefined) throw invalid(what, '"both", "producer" or "worker"', value)
+  return known
 }
 
 function checkFlag(value: unknown, what: string): boolean {

@@ -6,6 +6,7 @@ import {
   type DeclaredQueue,
   isRecord,
   parseQueues,
+  type Role,
   refuseUnknownKeys,
   type Settings,
   settings,
@@ -20,7 +21,9 @@ import type { HandlerSource } from './handler.ts'
 import type { JobClass, JobDefinition, JobFunction, JobTerms } from './job.ts'
 import { type JobsEntry, parseJobs } from './jobs-setting.ts'
 import { type DeclaredSchedule, jobsIn, parseSchedules, type ScheduleInput } from './schedules-setting.ts'
+import type { OpenScope } from './scope.ts'
 import { type TableNames, tableNames } from './store/names.ts'
+import { shown } from './text.ts'
 
 /** What a map of jobs may hold for a name: a module, with or without terms, a command, or the handler itself. */
 type JobEntryInput =
@@ -61,8 +64,12 @@ export interface ConfigInput {
   readonly keepFailed?: DurationInput | undefined
   readonly keepCancelled?: DurationInput
   readonly prepare?: boolean
+  readonly role?: Role
+  readonly ephemeral?: boolean
   readonly jobs?: JobsInput
   readonly schedules?: Readonly<Record<string, ScheduleInput>> | undefined
+  /** Builds what one run of a job needs for itself; see `OpenScope`. */
+  readonly scope?: OpenScope | undefined
 }
 
 /** A configuration with everything decided; the job modules are named in it and not loaded. */
@@ -76,6 +83,8 @@ export interface Config extends Settings {
   readonly queues: readonly DeclaredQueue[] | null
   readonly jobs: readonly JobsEntry[]
   readonly schedules: readonly DeclaredSchedule[]
+  /** null: there is none. */
+  readonly scope: OpenScope | null
   /** The values of KHEPRI_WORK_<FLAG>, by flag, for the command line to read. */
   readonly work: Readonly<Record<string, string>>
 }
@@ -140,6 +149,7 @@ export function resolveConfig(input: ConfigInput, place: ConfigPlace): Config {
     queues: given.queues === undefined ? null : inConfig(place, () => parseQueues(given.queues)),
     jobs: [...inConfig(place, () => parseJobs(given.jobs, place)), ...jobsIn(schedules)],
     schedules,
+    scope: inConfig(place, () => checkScope(given.scope)),
     work: readWorkFlags(place.env),
   })
 }
@@ -176,6 +186,12 @@ function resolveDatabase(given: Readonly<Record<string, unknown>>, place: Config
       fix: `set the variable that it comes from, or leave database out for ${defaults.database}`,
     })
   return inConfig(place, () => parseDatabase(given.database ?? defaults.database, 'database', root))
+}
+
+function checkScope(scope: unknown): OpenScope | null {
+  if (scope === undefined) return null
+  if (typeof scope === 'function') return scope as OpenScope
+  throw new KhepriError('CONFIG_INVALID', `scope must be a function, got ${shown(scope)}`)
 }
 
 /** A configuration that names both would look as if its installations were apart. Another database may stand above it. */

@@ -6,12 +6,13 @@ import { oneLine, shown } from './text.ts'
 export type DatabaseLocation =
   | { readonly kind: 'sqlite'; readonly path: string; readonly label: string }
   | { readonly kind: 'postgres'; readonly url: string; readonly label: string }
-  | { readonly kind: 'memory'; readonly label: string }
+  /** isSync: jobs run where they are dispatched, and nothing of them is kept. */
+  | { readonly kind: 'memory'; readonly label: string; readonly isSync?: true }
 
 /** A database that other threads and processes can open too. */
 export type SharedDatabase = Exclude<DatabaseLocation, { readonly kind: 'memory' }>
 
-const knownForms = 'sqlite:./khepri.db, postgres://user:password@host/database or memory:'
+const knownForms = 'sqlite:./khepri.db, postgres://user:password@host/database, memory: or sync:'
 
 /**
  * Reads a database location.
@@ -26,6 +27,7 @@ export function parseDatabase(value: unknown, what: string, folder: string): Dat
   if (scheme === 'sqlite') return sqlite(text, what, folder)
   if (scheme === 'postgres' || scheme === 'postgresql') return postgres(text, what)
   if (scheme === 'memory') return { kind: 'memory', label: 'memory:' }
+  if (scheme === 'sync') return { kind: 'memory', label: 'sync:', isSync: true }
   if (scheme === undefined)
     throw invalid(
       `${what} must begin with a scheme: ${knownForms}`,

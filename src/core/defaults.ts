@@ -51,6 +51,8 @@ export const defaults = Object.freeze({
   maxPayloadBytes: 1024 * 1024,
   /** Room in an envelope beside its payload: names of 255 characters, a backoff of many delays. */
   envelopeRoomBytes: 64 * 1024,
+  /** What an application hands on to its jobs; it is in every one of them. */
+  maxContextBytes: 16 * 1024,
   /** Levels of arrays and objects in a payload: JSON.stringify and recursive validators fail far above it. */
   maxDepth: 1_000,
   /** Held unstarted by one worker, for each round that may be under way: where the cost of one no longer shows (bench/). */
@@ -86,6 +88,8 @@ export const defaults = Object.freeze({
   /** When nobody has looked after the schedules for so long, people are told. */
   unwatchedMs: 600_000,
   keepCancelledMs: 7 * 86_400_000,
+  /** Jobs that one job may wait for: each is a row. */
+  mostParents: 1_000,
   /** Names of jobs and queues, and unique keys; characters. */
   maxNameLength: 255,
   /** Delays and times beyond ten years are mistakes. */

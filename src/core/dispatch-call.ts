@@ -1,17 +1,29 @@
+import { checkContext, checkTraceparent, type JobContextValues } from './context.ts'
 import { defaults } from './defaults.ts'
 import type { DispatchRequest } from './dispatch.ts'
 import { type DurationInput, parseDuration } from './duration.ts'
 import { KhepriError } from './errors.ts'
-import type { Job, JobDefinition, JobTerms } from './job.ts'
+import { isJob } from './handler.ts'
+import { type Job, type JobDefinition, type JobFunction, type JobTerms, jobBrand } from './job.ts'
 import { jsonTextOf } from './json-value.ts'
 import type { RegisteredJob, Registry } from './registry.ts'
-import type { Due, OnConflict } from './store/store.ts'
-import { checkUnique, parseMoment, parseTerms, termKeys } from './terms.ts'
+import type { Due, JobId, NewJob, OnConflict, OnParentFailure } from './store/store.ts'
+import { checkParentFailure, checkUnique, parseAfter, parseMoment, parseTerms, termKeys } from './terms.ts'
 import { shown } from './text.ts'
 import { refuseStrangers } from './unknown-keys.ts'
 
 /** The keys of `DispatchOptions`. */
-const dispatchKeys: readonly string[] = [...termKeys, 'delay', 'at', 'unique', 'onConflict']
+const dispatchKeys: readonly string[] = [
+  ...termKeys,
+  'delay',
+  'at',
+  'unique',
+  'onConflict',
+  'after',
+  'onParentFailure',
+  'context',
+  'traceparent',
+]
 
 /** The options of one dispatch: terms that outrank the definition's, and when the job may run. */
 export interface DispatchOptions extends JobTerms {
@@ -25,6 +37,18 @@ export interface DispatchOptions extends JobTerms {
    * that job becomes this one, under its own id, if no run of it has begun; `replaced` in the answer says whether.
    */
   readonly onConflict?: OnConflict
+  /** Ids of jobs: it waits until they are done. NOT_FOUND for an id that was never given out. */
+  readonly after?: JobId | readonly JobId[]
+  /**
+   * What becomes of it where one of those is not done. wait (the default): it stays while that job is failed, since a retry
+   * may lead on, and is cancelled once that one is cancelled or flushed. cancel: it is cancelled with the failure. run: it
+   * runs all the same.
+   */
+  readonly onParentFailure?: OnParentFailure
+  /** Laid over what is current where it is dispatched; current in its handler. null: nothing is handed on. */
+  readonly context?: JobContextValues | null
+  /** A W3C traceparent, instead of the current one. */
+  readonly traceparent?: string
 }
 
 /** The payload that a registered value takes: from its definition, its class or its function. */
@@ -65,24 +89,46 @@ export interface DispatchCall<Jobs extends JobMap, Answer> {
   <Name extends keyof Jobs & string>(job: Name, ...rest: PayloadAndOptions<PayloadOf<Jobs[Name]>>): Answer
 }
 
+/** What a dispatch with the completion of a job may say besides its payload: it is after that job as it is. */
+export type NextOptions = Omit<DispatchOptions, 'onConflict' | 'after' | 'onParentFailure'>
+
+/** The dispatch of a job that follows another one: by its name, or by a value that `jobs` holds, or an instance of one. */
+export interface NextCall {
+  (job: Job, options?: NextOptions): Promise<void>
+  <Value extends object>(job: Value, payload?: PayloadOf<Value>, options?: NextOptions): Promise<void>
+  (job: string, payload?: unknown, options?: NextOptions): Promise<void>
+}
+
 type InstanceOf<Value> = Value extends abstract new (...parameters: never[]) => infer Instance ? Instance : never
 
 /** What stands between the parentheses of a dispatch: a name or a value with its payload, or an instance alone. */
 export type DispatchArguments = readonly [job: unknown, ...rest: readonly unknown[]]
 
+/** Where values are looked up. `adopt` is not there where a job may be run by another process. */
+type Names = Pick<Registry, 'get' | 'nameOf'> & Partial<Pick<Registry, 'adopt'>>
+
 /**
  * Reads the arguments of a dispatch.
  *
+ * A closure is adopted where the jobs end with the process anyway.
  * Throws JOB_UNKNOWN for a value that `jobs` does not hold, DATA_INVALID for its options, PAYLOAD_REFUSED where JSON
  * cannot hold the payload. A name is not looked up here.
  */
-export function requestOf(call: DispatchArguments, registry: Pick<Registry, 'get' | 'nameOf'>): DispatchRequest {
+export function requestOf(call: DispatchArguments, registry: Names): DispatchRequest {
   const { job, payload, options } = readCall(call, registry)
   return {
     job,
     payloadText: payload === undefined ? '{}' : jsonTextOf(payload),
     ...readOptions(options),
   }
+}
+
+/** Throws DATA_INVALID for a row that could not follow a completion. */
+export function requireFollowUp({ job, onConflict, after, onParentFailure }: NewJob): void {
+  if (onConflict === undefined && after === undefined && onParentFailure === undefined) return
+  throw new KhepriError('DATA_INVALID', `next(${shown(job)}) takes no onConflict, after or onParentFailure`, {
+    fix: 'it is after this job as it is; dispatch() takes them',
+  })
 }
 
 /** Reads the options of a dispatch. Throws DATA_INVALID. */
@@ -93,6 +139,28 @@ function readOptions(options: DispatchOptions): Omit<DispatchRequest, 'job' | 'p
     due: dueOf(options),
     unique: options.unique === undefined ? null : checkUnique(options.unique, 'unique'),
     ...(options.onConflict !== undefined && { onConflict: checkConflict(options) }),
+    ...parentsOf(options),
+    ...(options.context !== undefined && { context: checkContext(options.context) }),
+    ...(options.traceparent !== undefined && { trace: checkTraceparent(options.traceparent) }),
+  }
+}
+
+/** Reads what a job waits for. Throws DATA_INVALID. */
+export function parentsOf({
+  after,
+  onParentFailure,
+  onConflict,
+}: Pick<DispatchOptions, 'after' | 'onParentFailure' | 'onConflict'>): Pick<
+  DispatchRequest,
+  'after' | 'onParentFailure'
+> {
+  if (after === undefined && onParentFailure !== undefined)
+    throw new KhepriError('DATA_INVALID', 'onParentFailure is given without after', { fix: 'add after: id' })
+  if (after !== undefined && onConflict === 'replace')
+    throw new KhepriError('DATA_INVALID', 'after and onConflict: "replace" exclude each other')
+  return {
+    ...(after !== undefined && { after: parseAfter(after, 'after') }),
+    ...(onParentFailure !== undefined && { onParentFailure: checkParentFailure(onParentFailure, 'onParentFailure') }),
   }
 }
 
@@ -121,13 +189,21 @@ interface Call {
   readonly options: DispatchOptions
 }
 
-function readCall([job, first, second]: DispatchArguments, registry: Pick<Registry, 'get' | 'nameOf'>): Call {
-  const name = typeof job === 'string' ? job : registry.nameOf(job)
+function readCall([job, first, second]: DispatchArguments, registry: Names): Call {
+  const name = typeof job === 'string' ? job : (registry.nameOf(job) ?? adopted(job, registry))
   if (name !== undefined) return { job: name, payload: first, options: optionsIn(second) }
   const ofClass = isObject(job) ? registry.nameOf(job.constructor) : undefined
   if (ofClass === undefined) throw notInJobs(job)
   return { job: ofClass, payload: payloadOf(job as object, registry.get(ofClass)), options: optionsIn(first) }
 }
+
+function adopted(job: unknown, registry: Names): string | undefined {
+  return isClosure(job) ? registry.adopt?.(job) : undefined
+}
+
+/** Written where it is dispatched: whatever has a name is the job of a configuration, which may have forgotten it. */
+const isClosure = (job: unknown): job is JobFunction =>
+  typeof job === 'function' && job.name === '' && isJob(job) && !(jobBrand in job)
 
 function optionsIn(value: unknown): DispatchOptions {
   if (value === undefined) return {}
@@ -143,6 +219,10 @@ function payloadOf(instance: object, registered: RegisteredJob | undefined): unk
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
 function notInJobs(job: unknown): KhepriError {
+  if (isClosure(job))
+    return new KhepriError('JOB_UNKNOWN', 'a closure cannot be dispatched: its code would be lost with this process', {
+      fix: 'put it into jobs under a name; database: "memory:" and "sync:" take closures',
+    })
   return new KhepriError('JOB_UNKNOWN', `${describe(job)} is not one of the values in jobs`, {
     fix: 'put the value itself into jobs; a job that is registered by its path is dispatched by its name',
   })

@@ -1,12 +1,13 @@
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
+import { currentContext, laidOver } from './context.ts'
 import { defaults } from './defaults.ts'
-import { decodeEnvelope, newJob, Poison, type ScheduledRun } from './envelope.ts'
+import { decodeEnvelope, type Envelope, newJob, Poison, type ScheduledRun } from './envelope.ts'
 import { KhepriError } from './errors.ts'
 import type { Handler } from './handler.ts'
 import { isDeeperThan } from './json-text.ts'
 import type { RegisteredJob, Registry } from './registry.ts'
-import type { Due, NewJob, OnConflict } from './store/store.ts'
+import type { Due, JobId, NewJob, OnConflict, OnParentFailure } from './store/store.ts'
 import { checkName, type Terms } from './terms.ts'
 
 /** One job as its dispatcher wants it. */
@@ -23,6 +24,13 @@ export interface DispatchRequest {
   readonly onConflict?: OnConflict
   /** The slot that it is for, where a schedule dispatches it. */
   readonly schedule?: ScheduledRun
+  /** What it waits for, and what becomes of it where one of those is not done. */
+  readonly after?: readonly JobId[]
+  readonly onParentFailure?: OnParentFailure
+  /** Laid over the current context; null: nothing is handed on. */
+  readonly context?: Envelope['context']
+  /** Instead of the current one. */
+  readonly trace?: Envelope['trace']
 }
 
 export interface DispatcherParts {
@@ -151,6 +159,7 @@ export class Dispatcher {
         `the payload of ${job} is refused by its schema: ${checked.issues.join('; ')}`,
       )
     const { queue, priority, tries, backoff, timeoutMs, maxCrashes } = { ...definition.terms, ...request.terms }
+    const current = currentContext()
     const envelope = {
       job,
       payloadText,
@@ -160,15 +169,17 @@ export class Dispatcher {
       maxCrashes: maxCrashes ?? this.#parts.config.maxCrashes,
       dispatchedAt: this.#parts.clock.now(),
       unique,
-      context: null,
-      trace: null,
       schedule: request.schedule ?? null,
+      context: laidOver(current.context, request.context),
+      trace: request.trace === undefined ? current.trace : request.trace,
     }
     return newJob(envelope, {
       queue: queue ?? this.#parts.config.queue,
       priority: priority ?? defaults.priority,
       due: request.due ?? { delayMs: 0 },
       ...(request.onConflict && { onConflict: request.onConflict }),
+      ...(request.after && { after: request.after }),
+      ...(request.onParentFailure && { onParentFailure: request.onParentFailure }),
     })
   }
 }

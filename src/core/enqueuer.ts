@@ -17,7 +17,8 @@ interface Waiting {
  * Lets concurrent dispatches of one process share statements, and so commits: each caller still waits for its own.
  *
  * No timer: a call goes at once unless two statements are under way, and whatever comes meanwhile goes with the next one.
- * Unique keys never share: who waits for the holder of a key would make strangers wait.
+ * Unique keys and jobs that wait for others never share: who waits for the holder of a key, or names a parent that there
+ * never was, would make strangers wait, or fail.
  */
 export class Enqueuer {
   readonly #store: Pick<Store, 'enqueue'>
@@ -31,7 +32,7 @@ export class Enqueuer {
 
   /** Writes the jobs of one call, all or none; answers in their order. Rejects with what the store says of this call. */
   enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
-    if (jobs.length > mostRows || jobs.some(({ uniqueKey }) => uniqueKey !== null)) return this.#store.enqueue(jobs)
+    if (jobs.length > mostRows || jobs.some(goesAlone)) return this.#store.enqueue(jobs)
     return new Promise((resolve, reject) => {
       this.#waiting.push({ jobs, resolve, reject })
       this.#schedule()
@@ -82,6 +83,9 @@ export class Enqueuer {
     for (const { jobs, resolve, reject } of calls) await this.#store.enqueue(jobs).then(resolve, reject)
   }
 }
+
+/** It may be refused, or have to wait. */
+const goesAlone = ({ uniqueKey, after = [] }: NewJob): boolean => uniqueKey !== null || after.length > 0
 
 /** The store is there and has written nothing, because it does not want what it was given. */
 function isRefusal(error: unknown): boolean {

@@ -202,8 +202,11 @@ function shown(value: unknown): string {
   return text.length > 60 ? `${text.slice(0, 57)}...` : text
 }
 
+/** What a row says beside its envelope. */
+type Place = Pick<NewJob, 'queue' | 'priority' | 'due' | 'onConflict' | 'after' | 'onParentFailure'>
+
 /** The row a store writes for an envelope. */
-export function newJob(envelope: Envelope, place: Pick<NewJob, 'queue' | 'priority' | 'due' | 'onConflict'>): NewJob {
+export function newJob(envelope: Envelope, place: Place): NewJob {
   return {
     ...place,
     job: envelope.job,

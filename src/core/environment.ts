@@ -96,7 +96,7 @@ const counts: ReadonlySet<keyof Settings> = new Set(['concurrency', 'tries', 'ma
 
 function asConfigValue(name: keyof Settings, text: string): unknown {
   if (counts.has(name)) return /^\d+$/.test(text) ? Number(text) : text
-  if (name === 'prepare') return text === 'true' ? true : text === 'false' ? false : text
+  if (name === 'prepare' || name === 'ephemeral') return text === 'true' ? true : text === 'false' ? false : text
   return name === 'backoff' ? backoffFromText(text) : text
 }
 

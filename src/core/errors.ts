@@ -40,6 +40,7 @@ export const errorCodes = {
   BUG: 'an internal error',
 } as const
 
+/** The code of an error that khepri throws; stable, so that programs may match on it. */
 export type ErrorCode = keyof typeof errorCodes
 
 export interface ErrorDetails {

@@ -87,6 +87,7 @@ export interface Events {
   'workers.dead': { readonly count: number; readonly freed: number }
 }
 
+/** Why a worker stops. */
 export type DrainReason =
   | 'signal'
   | 'asked'

@@ -1,4 +1,6 @@
 import type { BackoffInput } from './backoff.ts'
+import type { JobContextValues } from './context.ts'
+import type { NextCall } from './dispatch-call.ts'
 import type { DurationInput } from './duration.ts'
 import { termKeys } from './terms.ts'
 import { refuseStrangers } from './unknown-keys.ts'
@@ -49,12 +51,23 @@ export interface JobContext {
   readonly missed: number
   /** The payload's JSON text, byte for byte as it was dispatched. */
   readonly payloadText: string
+  /** What was current where the job was dispatched, and is current here; {} where nobody gave any. */
+  readonly context: JobContextValues
+  /** A W3C traceparent, as it was current there. */
+  readonly traceparent: string | null
+  /** What the scope hook of the configuration has built for this run; undefined where there is none. */
+  readonly scope: unknown
   /** Aborts at the timeout, when the lease is lost, and when a drain gives up waiting. */
   readonly signal: AbortSignal
   /** Writes a line to the worker's log. */
   readonly log: (...values: readonly unknown[]) => void
   /** Ends the attempt at no cost: the job runs again after the delay (1 s where none is given). */
   readonly release: (delay?: DurationInput) => never
+  /**
+   * Dispatches a job that commits together with the completion of this one, or not at all. Resolves when it has been
+   * checked; one that is refused fails the attempt. Where a live job holds its unique key that one is kept.
+   */
+  readonly next: NextCall
 }
 
 /** The terms of a job: how it is queued, tried again and bounded. All captured at dispatch. */

@@ -6,7 +6,7 @@ import type { NewJob, Reservation } from './store/store.ts'
 /** What an attempt without a worker needs. */
 export type LoneSetting = Pick<
   AttemptSetting,
-  'registry' | 'clock' | 'events' | 'tries' | 'backoff' | 'timeoutMs' | 'maxPayloadBytes'
+  'registry' | 'clock' | 'events' | 'tries' | 'backoff' | 'timeoutMs' | 'maxPayloadBytes' | 'prepare' | 'openScope'
 >
 
 /** One attempt for nobody's worker: nothing about it is written to any store. */

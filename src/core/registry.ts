@@ -5,6 +5,7 @@ import { isRecord, refuseUnknownKeys } from './config-keys.ts'
 import { isKhepriError, KhepriError } from './errors.ts'
 import { type Executable, isExecutable, type MakeExecutable, parseExecutable } from './executable.ts'
 import { type Handler, handlerOf, isHandlerSource, isJob, jobIn } from './handler.ts'
+import type { JobFunction } from './job.ts'
 import type { JobsEntry } from './jobs-setting.ts'
 import { loadModule } from './module-loader.ts'
 import { requireTrusted } from './ownership.ts'
@@ -58,11 +59,14 @@ interface Reading extends RegistryParts, Pick<Config, 'root' | 'file'> {}
 
 /** Which handler a job name means: the only place where names and code meet. */
 export class Registry {
-  readonly #jobs: ReadonlyMap<string, Registration>
+  readonly #jobs: Map<string, Registration>
   readonly #names = new Map<unknown, string>()
+  readonly #root: string
+  #closures = 0
 
-  private constructor(jobs: ReadonlyMap<string, Registration>) {
+  private constructor(jobs: Map<string, Registration>, root: string) {
     this.#jobs = jobs
+    this.#root = root
     for (const [name, { origin }] of jobs) if (!this.#names.has(origin)) this.#names.set(origin, name)
   }
 
@@ -85,7 +89,7 @@ export class Registry {
         if (known !== undefined && !known.isSameAs(found)) throw twoHandlers(name, known.source, found.source)
         if (known === undefined) jobs.set(name, new Registration(name, found, config.root))
       }
-    return new Registry(jobs)
+    return new Registry(jobs, config.root)
   }
 
   /** The names, sorted. */
@@ -100,6 +104,15 @@ export class Registry {
   /** The first name of a job that was given as a value: a definition, a class, a function; undefined for others. */
   nameOf(job: unknown): string | undefined {
     return this.#names.get(job)
+  }
+
+  /** Gives a function that is nowhere in the configuration a name, for as long as the process lives; answers it. */
+  adopt(closure: JobFunction): string {
+    const name = `closure-${++this.#closures}`
+    const found = { origin: closure, source: 'a closure', terms: null, load: async () => closure, value: closure }
+    this.#jobs.set(name, new Registration(name, found, this.#root))
+    this.#names.set(closure, name)
+    return name
   }
 
   /** The error for a name that has no handler. */

@@ -2,7 +2,7 @@ import type { Attempt } from './attempt.ts'
 import { defaults } from './defaults.ts'
 import type { ErrorFacts, EventBus } from './events.ts'
 import type { Verdict } from './policy.ts'
-import type { AttemptRecord, Settlement } from './store/store.ts'
+import type { AttemptRecord, FollowUp, JobId, Settlement } from './store/store.ts'
 import { clean, describeError } from './text.ts'
 
 /** An attempt that has ended and waits to be written. */
@@ -36,6 +36,20 @@ export function settlementOf(
       return { id, fence, kind: 'retry', delayMs: verdict.delayMs, attempt: recordOf(attempt, verdict.error, worker) }
     case 'fail':
       return { id, fence, kind: 'fail', reason: verdict.reason, attempt: recordOf(attempt, verdict.error, worker) }
+  }
+}
+
+/** What commits together with the completions among these. */
+export function followUpsOf(finished: readonly Finished[]): readonly FollowUp[] {
+  const leading = finished.filter(({ attempt, verdict }) => verdict.kind === 'complete' && attempt.followUps.length > 0)
+  return leading.flatMap(({ attempt }) => attempt.followUps.map((row) => ({ ...row, parent: attempt.reservation.id })))
+}
+
+/** Tells this process of follow-ups that were written. */
+export function announceFollowUps(jobs: readonly FollowUp[], ids: readonly (JobId | null)[], events: EventBus): void {
+  for (const [index, { job, queue }] of jobs.entries()) {
+    const id = ids[index]
+    if (typeof id === 'number') events.emit('job.enqueued', { id, job, queue })
   }
 }
 

@@ -3,6 +3,7 @@ import { defaults } from './defaults.ts'
 import { formatDuration, parseDuration } from './duration.ts'
 import { KhepriError } from './errors.ts'
 import type { JobTerms } from './job.ts'
+import type { JobId, OnParentFailure } from './store/store.ts'
 import { shown } from './text.ts'
 
 /** The terms of a job as the kernel counts them; what is not there was not given. */
@@ -81,6 +82,29 @@ export function checkQueue(value: unknown, what: string): string {
 /** Checks a unique key: it obeys the rules of names. */
 export function checkUnique(value: unknown, what: string): string {
   return checkName(value, what)
+}
+
+/** Reads the ids of the jobs that a job waits for: one of them, or a list. */
+export function parseAfter(value: unknown, what: string): readonly JobId[] {
+  const ids: readonly unknown[] = Array.isArray(value) ? value : [value]
+  if (ids.length > defaults.mostParents)
+    throw new KhepriError(
+      'DATA_INVALID',
+      `${what} names ${ids.length} jobs, at most ${defaults.mostParents} may be waited for`,
+      {
+        fix: 'let a job wait for some of them, and others for the rest',
+      },
+    )
+  return ids.map((id) => checkWhole(id, what, { least: 1, most: Number.MAX_SAFE_INTEGER }))
+}
+
+const parentFailures: readonly OnParentFailure[] = ['wait', 'cancel', 'run']
+
+/** Checks what becomes of a job whose parent is not done. */
+export function checkParentFailure(value: unknown, what: string): OnParentFailure {
+  const known = parentFailures.find((one) => one === value)
+  if (known === undefined) throw invalid(what, '"wait", "cancel" or "run"', value)
+  return known
 }
 
 /** Checks a priority: a whole number from -32767 to 32767. */

@@ -1,3 +1,4 @@
+import type { Prepare } from './attempt.ts'
 import type { Backoff } from './backoff.ts'
 import type { StartBeat, Watch } from './beat.ts'
 import type { Clock, Random } from './clock.ts'
@@ -5,6 +6,7 @@ import type { DrainReason, EventBus, JobFacts, WorkerReport } from './events.ts'
 import type { Fate, ProcessTrace } from './process-identity.ts'
 import type { QueueLimits } from './queue-limits.ts'
 import type { Registry } from './registry.ts'
+import type { OpenScope } from './scope.ts'
 import type { BeforeFreeing, Filter, Store, WorkerProfile } from './store/store.ts'
 
 /** What one worker does; complete, nothing here has a default. */
@@ -50,6 +52,10 @@ export interface WorkerParts {
   readonly watch: Watch
   /** What is known of the process of a worker with our host name. */
   readonly fateOf: (neighbour: ProcessTrace) => Fate
+  /** Where handlers may dispatch jobs with their completion. */
+  readonly prepare?: Prepare
+  /** Builds what each run of a job needs for itself. */
+  readonly openScope?: OpenScope | null
   /** Where jobs may outlive their worker's process. */
   readonly beforeFreeing?: BeforeFreeing
   readonly profile: Omit<WorkerProfile, 'leaseMs' | 'name' | 'concurrency' | 'queues'>

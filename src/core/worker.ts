@@ -14,7 +14,7 @@ import { Pace } from './pace.ts'
 import { callsFailedHook, decide, type Outcome } from './policy.ts'
 import { Prefetch } from './prefetch.ts'
 import { type QueueRoom, queueRoom } from './queue-limits.ts'
-import { announce, type Finished, settlementOf } from './settlement.ts'
+import { announce, announceFollowUps, type Finished, followUpsOf, settlementOf } from './settlement.ts'
 import type {
   Exchanged,
   Filter,
@@ -31,8 +31,6 @@ import { SuspectRoom } from './suspect-room.ts'
 import { describeError } from './text.ts'
 import { Wake } from './wake.ts'
 import type { WorkCounts, WorkerParts, WorkHandle, WorkOptions } from './work.ts'
-
-const none: readonly never[] = []
 
 /** What a round tells the store. */
 interface Told {
@@ -122,6 +120,7 @@ export class Worker implements WorkHandle {
     this.#crew = new Crew(
       {
         ...{ registry, clock, events, tries, backoff, timeoutMs, maxPayloadBytes, gaveUp },
+        ...{ prepare: parts.prepare, openScope: parts.openScope ?? null },
         workerId: () => this.#membership.id,
         onStuck: () => this.#onStuck(),
         onBound: (attempt, boundMs) => this.#watch(attempt, boundMs),
@@ -416,7 +415,14 @@ export class Worker implements WorkHandle {
     this.#untoldSince = null
     const worker = this.#membership.id
     const start = started.map(({ reservation: { id, fence } }) => ({ id, fence }))
-    const round: Round = { worker, settle, enqueue: none, disown: this.#batches.disowned, start, reserve }
+    const round: Round = {
+      worker,
+      settle,
+      enqueue: followUpsOf(offered),
+      disown: this.#batches.disowned,
+      start,
+      reserve,
+    }
     const sentAt = this.#clock.monotonic()
     let answer: Exchanged
     try {
@@ -430,6 +436,7 @@ export class Worker implements WorkHandle {
     this.#contact.good('exchange')
     this.#batches.freed(round.disown, sentAt)
     this.#conclude(offered, answer)
+    announceFollowUps(round.enqueue, answer.ids, this.#events)
     // Declared dead meanwhile: what came under the old id is swept up by the next recovery.
     if (worker !== this.#membership.id) return
     this.#crew.lost(answer.lost)

@@ -10,7 +10,7 @@ import type {
   ValueIn,
 } from '../core/dispatch-call.ts'
 import { requestOf } from '../core/dispatch-call.ts'
-import { envelopeVersion } from '../core/envelope.ts'
+import { decodeEnvelope, envelopeVersion } from '../core/envelope.ts'
 import { KhepriError } from '../core/errors.ts'
 import { loneAttempt, runLone, unstored } from '../core/lone-attempt.ts'
 import { decide, type Verdict } from '../core/policy.ts'
@@ -57,6 +57,8 @@ export interface FiredSlot {
 interface RunFacts {
   /** What the handler gave to `log`, a line each. */
   readonly logged: readonly string[]
+  /** What the handler gave to `next`, where it gave anything. */
+  readonly next?: readonly { readonly job: string; readonly payload: unknown }[]
 }
 
 /** What `testKhepri` takes: a configuration without a database. */
@@ -145,11 +147,25 @@ export class TestKhepri<Jobs extends JobMap = JobMap> extends Khepri<Jobs> {
     const row = await (await this.dispatcher()).prepare(requestOf(call, registry))
     const { clock, events } = this
     const { tries, backoff, timeoutMs, maxPayloadBytes } = this.config
-    const setting = { registry, clock, events, tries, backoff, timeoutMs, maxPayloadBytes }
+    const setting = {
+      registry,
+      clock,
+      events,
+      tries,
+      backoff,
+      timeoutMs,
+      maxPayloadBytes,
+      prepare: this.prepare,
+      openScope: this.config.scope,
+    }
     const lone = loneAttempt(unstored(row, clock.now()), setting)
     const logged: string[] = []
     const outcome = await runLone(lone, events, (text) => logged.push(text))
-    return { ...outcomeOf(decide(outcome, lone.attempt, random())), logged }
+    const next = lone.attempt.followUps.map(({ job, envelope }) => ({
+      job,
+      payload: decodeEnvelope(envelope, job).payload,
+    }))
+    return { ...outcomeOf(decide(outcome, lone.attempt, random())), logged, ...(next.length > 0 && { next }) }
   }
 
   /** The jobs that have failed for good, newest first. */

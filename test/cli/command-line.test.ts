@@ -67,7 +67,7 @@ describe('the words before any command', () => {
     const { code, stdout } = await project.khepri(['--json', '--database', 'sqlite:./other.db', 'migrate', '--status'])
     expect({ code, names: JSON.parse(stdout).map(({ name }: { name: string }) => name) }).toEqual({
       code: 0,
-      names: ['0000_jobs', '0001_attempts', '0002_workers', '0003_marks', '0004_schedules'],
+      names: ['0000_jobs', '0001_attempts', '0002_workers', '0003_marks', '0004_schedules', '0005_parents'],
     })
   })
 })

@@ -24,6 +24,16 @@ describe('parseJobObject', () => {
     })
   })
 
+  test('reads what a job waits for: one id or several, and what becomes of it where one fails', () => {
+    expect(parse('{"job":"a","after":7}')).toMatchObject({ after: [7] })
+    expect(parse('{"job":"a","after":[7,9],"onParentFailure":"run"}')).toMatchObject({
+      ...{ after: [7, 9], onParentFailure: 'run' },
+    })
+    expect(() => parse('{"job":"a","after":"x"}')).toThrow(
+      invalid('jobs.ndjson:1: after must be a whole number of at least 1, got "x"'),
+    )
+  })
+
   test('a name is enough', () => {
     expect(parse('{"job":"a"}')).toEqual({ job: 'a', payloadText: null, terms: {}, due: null, unique: null })
   })

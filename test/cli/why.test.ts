@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type Surroundings, whyNot } from '../../src/cli/why.ts'
-import type { WholeJob, WorkerRow } from '../../src/core/store/admin.ts'
+import type { Parent, WholeJob, WorkerRow } from '../../src/core/store/admin.ts'
 
 const at = 1_000_000
 
@@ -30,6 +30,7 @@ function why(job: Partial<WholeJob>, around: Partial<Surroundings> = {}): string
     ahead: 0,
     workers: [aWorker()],
     queues: [],
+    parents: [],
     moment: (moment: number) => `@${moment}`,
   }
   return whyNot(aJob(job), { ...nothing, ...around })
@@ -41,6 +42,23 @@ describe('why a job is not running', () => {
   it('is its time, before everything else', () => {
     const pauses = [{ queue: 'default', pausedAt: 0, until: null, reason: null }]
     expect(why({ state: 'scheduled', availableAt: at + 90_000 }, { pauses })).toBe('not due for 1m 30s, at @1090000')
+  })
+
+  it('is what it waits for, the first five of them named, and how to lead on', () => {
+    const waiting = { state: 'scheduled', availableAt: null } as const
+    const parent = (id: number, state: Parent['state']): Parent => ({ id, onFailure: 'wait', state, isLost: false })
+    expect(why(waiting, { parents: [parent(2, 'running'), parent(3, null), parent(9, 'done')] })).toBe(
+      'waits for job 2 (running)',
+    )
+    expect(why(waiting, { parents: [parent(2, 'failed'), parent(3, 'ready')] })).toBe(
+      'waits for jobs 2 (failed), 3 (ready); khepri retry 2 leads on',
+    )
+    expect(why(waiting, { parents: [1, 2, 3, 4, 5, 6, 7].map((id) => parent(id, 'ready')) })).toBe(
+      'waits for jobs 1 (ready), 2 (ready), 3 (ready), 4 (ready), 5 (ready) and 2 more jobs',
+    )
+    expect(why(waiting, { parents: [parent(3, null)] })).toBe(
+      'the jobs that it waited for are gone; the next look of a worker decides',
+    )
   })
 
   it('is its backoff, where it has failed before', () => {

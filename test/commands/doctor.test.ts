@@ -43,7 +43,7 @@ describe('khepri doctor', () => {
     const { code, stdout, stderr } = await project.khepri(['doctor'])
     expect(stdout).toMatch(/^Check +State +Found\nnode +ok +\d+\.\S+, \S+ \S+\n/)
     expect(stdout).toMatch(/\njob broken +fault +cannot import \.\/jobs\/broken\.mjs:1: [^\n]+\n/)
-    expect(stdout).toMatch(/\nschema +ok +at 0004_schedules\n$/)
+    expect(stdout).toMatch(/\nschema +ok +at 0005_parents\n$/)
     expect(stderr).toMatch(/^error: cannot import \.\/jobs\/broken\.mjs:1: [^\n]+\n {2}fix: [^\n]+\n$/)
     expect(code).toBe(1)
   })

@@ -6,15 +6,15 @@ import { KhepriProject, migratedProject } from '../support/khepri-project.ts'
 import { freshDatabase } from '../support/postgres.ts'
 
 describe('khepri migrate', () => {
-  it('applies 5 migrations, and a second time has nothing to do', async () => {
+  it('applies 6 migrations, and a second time has nothing to do', async () => {
     using project = new KhepriProject()
     const first = await project.khepri(['migrate'])
     expect(first).toMatchObject({ code: 0, stderr: '' })
-    expect(first.stdout).toMatch(/^applied {2}0000_jobs \.\. 0004_schedules {5}5 migrations, \d+(\.\d+)?m?s\n$/)
+    expect(first.stdout).toMatch(/^applied {2}0000_jobs \.\. 0005_parents {5}6 migrations, \d+(\.\d+)?m?s\n$/)
     expect(await project.khepri(['migrate'])).toMatchObject({
       code: 0,
       stdout: '',
-      stderr: 'Nothing to do: sqlite:./khepri.db is at 0004\n',
+      stderr: 'Nothing to do: sqlite:./khepri.db is at 0005\n',
     })
   })
 
@@ -23,7 +23,7 @@ describe('khepri migrate', () => {
     const [first, second] = [await project.khepri(['migrate', '--json']), await project.khepri(['migrate', '--json'])]
     expect(JSON.parse(first.stdout)).toMatchObject({
       database: 'sqlite:./khepri.db',
-      applied: ['0000_jobs', '0001_attempts', '0002_workers', '0003_marks', '0004_schedules'],
+      applied: ['0000_jobs', '0001_attempts', '0002_workers', '0003_marks', '0004_schedules', '0005_parents'],
     })
     expect(JSON.parse(second.stdout)).toMatchObject({ applied: [] })
   })
@@ -33,11 +33,11 @@ describe('khepri migrate', () => {
     expect(await project.khepri(['migrate', '--status'])).toMatchObject({
       code: 0,
       stdout:
-        'Migration       State\n0000_jobs       pending\n0001_attempts   pending\n0002_workers    pending\n0003_marks      pending\n0004_schedules  pending\n',
+        'Migration       State\n0000_jobs       pending\n0001_attempts   pending\n0002_workers    pending\n0003_marks      pending\n0004_schedules  pending\n0005_parents    pending\n',
     })
     expect(await project.khepri(['migrate', '--dry-run'])).toMatchObject({
       code: 0,
-      stdout: 'would apply  0000_jobs .. 0004_schedules     5 migrations\n',
+      stdout: 'would apply  0000_jobs .. 0005_parents     6 migrations\n',
     })
     await project.khepri(['migrate', '--sql'])
     expect(await project.khepri(['failed'])).toMatchObject({ code: 78 })
@@ -107,7 +107,7 @@ describe('khepri migrate', () => {
     const ends = await Promise.all(Array.from({ length: 20 }, () => project.khepri(['migrate'])))
     expect(ends.map(({ code }) => code)).toEqual(Array(20).fill(0))
     const applied = ends.flatMap(({ stdout }) => /(\d) migrations?/.exec(stdout)?.[1] ?? [])
-    expect(applied.reduce((sum, each) => sum + Number(each), 0)).toBe(5)
+    expect(applied.reduce((sum, each) => sum + Number(each), 0)).toBe(6)
   })
 
   it.each([
@@ -128,12 +128,12 @@ onBothStores('khepri migrate', (store) => {
       expect(await project.khepri(['migrate', '--check', flag])).toMatchObject({ code: 78 })
       expect(await project.khepri(['migrate', flag])).toMatchObject({
         code: 0,
-        stdout: expect.stringContaining('0000_jobs .. 0004_schedules     5 migrations'),
+        stdout: expect.stringContaining('0000_jobs .. 0005_parents     6 migrations'),
       })
       expect(await project.khepri(['migrate', flag])).toMatchObject({
         code: 0,
         stdout: '',
-        stderr: expect.stringMatching(/^Nothing to do: .* is at 0004\n$/),
+        stderr: expect.stringMatching(/^Nothing to do: .* is at 0005\n$/),
       })
       expect(await project.khepri(['migrate', '--check', flag])).toMatchObject({ code: 0 })
     } finally {

@@ -34,6 +34,25 @@ onBothStores('khepri show', (store) => {
       expect(stdout).toMatch(line)
   })
 
+  it.concurrent('says what a job waits for; it runs once that is done, and dispatch refuses what there never was', async () => {
+    await using installation = await Installation.migrated(store)
+    const parent = await installation.dispatch('fail')
+    const child = await installation.dispatch('note', `--after=${parent}`)
+    expect(await why(installation, child)).toBe(`waits for job ${parent} (ready)`)
+    await installation.must('work', '--stop-when-empty')
+    expect(await why(installation, child)).toBe(`waits for job ${parent} (failed); khepri retry ${parent} leads on`)
+    expect(await installation.must('list', '--state=scheduled', '--plain')).toContain('waits for other jobs')
+
+    expectRefusal(await installation.run(['dispatch', '--job=note', '--after=99']), {
+      code: 3,
+      says: 'after names job 99, and no job has had that id yet\n  fix: khepri list shows the jobs that there are\n',
+    })
+    installation.mend()
+    await installation.must('retry', `${parent}`)
+    await installation.must('work', '--stop-when-empty')
+    expect((await installation.run(['show', `${child}`])).code).toBe(3)
+  })
+
   it.concurrent('--json gives payload and envelope byte for byte, and the attempts', async () => {
     await using installation = await Installation.migrated(store)
     const payload = '{"b":12345678901234567890,"a":1.0,"a":{"__proto__":1}}'

@@ -29,7 +29,7 @@ onBothStores('khepri status', (store) => {
       new RegExp(
         [
           `^database:   ${database}`,
-          'migrations: 0004_schedules',
+          'migrations: 0005_parents',
           'workers:    none',
           '',
           'Queue    Ready  Running  Scheduled  Failed  Oldest wait +Paused',
@@ -83,12 +83,12 @@ describe('khepri status', () => {
     expect(await project.khepri(['status'])).toEqual({
       code: 0,
       signal: null,
-      stdout: 'database:   sqlite:./khepri.db\nmigrations: 0004_schedules\nworkers:    none\n',
+      stdout: 'database:   sqlite:./khepri.db\nmigrations: 0005_parents\nworkers:    none\n',
       stderr: '',
     })
     expect(JSON.parse((await project.khepri(['status', '--json'])).stdout)).toEqual({
       database: 'sqlite:./khepri.db',
-      schema: '0004_schedules',
+      schema: '0005_parents',
       queues: [],
       workers: [],
       busy: [],
@@ -99,7 +99,7 @@ describe('khepri status', () => {
     using project = await migratedProject()
     await project.khepri(['dispatch', '--job=note', '--allow-unknown', '--delay=1h'])
     expect((await project.khepri(['status', '--plain'])).stdout).toBe(
-      'database\tsqlite:./khepri.db\nmigrations\t0004_schedules\nworkers\tnone\nqueue\tdefault\t0\t0\t1\t0\t-\t-\n',
+      'database\tsqlite:./khepri.db\nmigrations\t0005_parents\nworkers\tnone\nqueue\tdefault\t0\t0\t1\t0\t-\t-\n',
     )
   })
 

@@ -108,7 +108,7 @@ describe('khepri work', () => {
   it('migrates first with --migrate, and says so on stderr', async () => {
     using made = new KhepriProject(jobs)
     const { code, stderr } = await made.khepri(['work', '--migrate', '--stop-when-empty'])
-    expect(stderr).toBe('applied 5 migrations\n')
+    expect(stderr).toBe('applied 6 migrations\n')
     expect(code).toBe(0)
   })
 

@@ -41,6 +41,9 @@ describe('resolveConfig', () => {
       keepFailedMs: null,
       keepCancelledMs: 604_800_000,
       prepare: true,
+      role: 'both',
+      ephemeral: false,
+      scope: null,
       jobs: [],
       work: {},
     })
@@ -169,6 +172,8 @@ describe('environment', () => {
       KHEPRI_KEEP_FAILED: '7h',
       KHEPRI_KEEP_CANCELLED: '7w',
       KHEPRI_PREPARE: 'false',
+      KHEPRI_ROLE: 'worker',
+      KHEPRI_EPHEMERAL: 'true',
     }
     expect(
       resolve({ concurrency: 1, queue: 'config', tries: 2, database: 'memory:', timeout: '1s' }, env),
@@ -190,6 +195,8 @@ describe('environment', () => {
       keepFailedMs: 25_200_000,
       keepCancelledMs: 4_233_600_000,
       prepare: false,
+      role: 'worker',
+      ephemeral: true,
     })
     const settings = environmentVariables.filter(
       ({ name }) => !name.startsWith('KHEPRI_WORK_') && name !== 'KHEPRI_CONFIG',
@@ -405,8 +412,11 @@ test('every key that a config may have is in its type', () => {
     keepFailed: 1,
     keepCancelled: 1,
     prepare: true,
+    role: 'both',
+    ephemeral: true,
     jobs: '',
     schedules: {},
+    scope: () => ({}),
   }
   expect([...configKeys].sort()).toEqual(Object.keys(all).sort())
 })

@@ -24,12 +24,14 @@ function aContext(): RunContext {
     firedAt: null,
     missed: 0,
     payloadText: '{}',
+    ...{ context: {}, traceparent: null, scope: undefined },
     signal: new AbortController().signal,
     log: () => {},
     keepOutput: () => {},
     release: () => {
       throw new Error('released')
     },
+    next: async () => {},
   }
 }
 

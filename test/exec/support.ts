@@ -78,9 +78,11 @@ function aContext(): RunContext {
     firedAt: null,
     missed: 0,
     payloadText: '{}',
+    ...{ context: {}, traceparent: null, scope: undefined },
     signal: new AbortController().signal,
     log: () => {},
     keepOutput: () => {},
     release,
+    next: async () => {},
   }
 }

@@ -10,14 +10,14 @@ onBothStores('twenty migrate commands at once', (store) => {
     await using installation = await Installation.empty(store)
     const ended = await Promise.all(Array.from({ length: 20 }, () => installation.run(['migrate'])))
     expect(ended.filter(({ code }) => code !== 0)).toEqual([])
-    const names = ['0000_jobs', '0001_attempts', '0002_workers', '0003_marks', '0004_schedules']
+    const names = ['0000_jobs', '0001_attempts', '0002_workers', '0003_marks', '0004_schedules', '0005_parents']
     const rows = await installation.ask('select name from jobs_migrations order by name')
     expect(rows.map(({ name }) => name)).toEqual(names)
     const applied = ended.filter(({ stdout }) => stdout !== '')
     expect(applied.map(({ stdout }) => stdout)).toEqual([
-      expect.stringMatching(/^applied {2}0000_jobs \.\. 0004_schedules {5}5 migrations, \S+\n$/),
+      expect.stringMatching(/^applied {2}0000_jobs \.\. 0005_parents {5}6 migrations, \S+\n$/),
     ])
-    expect(ended.filter(({ stderr }) => /^Nothing to do: .* is at 0004\n$/.test(stderr))).toHaveLength(19)
+    expect(ended.filter(({ stderr }) => /^Nothing to do: .* is at 0005\n$/.test(stderr))).toHaveLength(19)
     const id = await installation.dispatch('note')
     await installation.must('work', '--once')
     expect([...installation.ledger.ended]).toEqual([id])

@@ -1,4 +1,4 @@
-import type { AttemptRecord, FailReason, Held, JobId, WorkerId } from './store.ts'
+import type { AttemptRecord, FailReason, Held, JobId, OnParentFailure, WorkerId } from './store.ts'
 
 /** The cold side of a store: what operators ask and order. A worker never loads it. */
 export interface Admin {
@@ -30,6 +30,8 @@ export interface Admin {
   stored(id: JobId): Promise<WholeJob | null>
   /** How many free jobs on its own queue come before a job that waits; 0 for one that does not wait. Counts, so never on a hot path. */
   ahead(id: JobId): Promise<number>
+  /** What a live job waits for, the earliest first; nothing where it waits for nobody. */
+  parents(id: JobId): Promise<readonly Parent[]>
   /** The states of many jobs; what is nowhere is left out. */
   states(ids: readonly JobId[]): Promise<ReadonlyMap<JobId, FoundJob['state']>>
   /** The jobs whose handlers have run for at least so many milliseconds, the longest first. */
@@ -64,6 +66,7 @@ export interface FailedFilter {
   readonly until?: number
 }
 
+/** A job that failed for good, until it is retried or flushed. */
 export interface FailedJob extends Held {
   readonly job: string
   readonly queue: string
@@ -145,7 +148,7 @@ export interface StoredJob extends Held {
   readonly isSuspect: boolean
   readonly uniqueKey: string | null
   readonly enqueuedAt: number
-  /** Of a live job. */
+  /** Of a live job that does not wait for others. */
   readonly availableAt: number | null
   /** When its handler was started, as long as it runs. */
   readonly startedAt: number | null
@@ -169,6 +172,16 @@ export interface WholeJob extends StoredJob {
 export interface Aged {
   readonly state: 'done' | 'failed' | 'cancelled'
   readonly leastAgeMs: number
+}
+
+/** A job that another one waits for. */
+export interface Parent {
+  readonly id: JobId
+  readonly onFailure: OnParentFailure
+  /** null: nothing is kept of it; then it was done, unless it `isLost`, and whoever recovers next releases its child. */
+  readonly state: JobState | null
+  /** It is gone and was not done. */
+  readonly isLost: boolean
 }
 
 /** A queue from which nothing is reserved. */

@@ -22,7 +22,7 @@ export interface Applied {
 const leastWorker = /^-- least worker: (\d+\.\d+\.\d+)\n/m
 
 const breakpoint = '--> statement-breakpoint'
-const placeholder = /\$(jobs|failed|ended|attempts|workers|queues|schedules|slots|ticks)/g
+const placeholder = /\$(jobs|failed|ended|attempts|workers|queues|schedules|slots|ticks|parents)/g
 const qualifier = '"$schema".'
 
 /** Names of this khepri's migrations, oldest first; cheap enough to ask whenever a store is opened. */

@@ -16,6 +16,8 @@ export interface TableNames {
   readonly slots: string
   /** When anybody looked at the schedules last. */
   readonly ticks: string
+  /** Which jobs wait for which others. */
+  readonly parents: string
   readonly migrations: string
 }
 
@@ -39,6 +41,7 @@ export function tableNames(table: string, failedTable: string): TableNames {
     schedules: `${table}_schedules`,
     slots: `${table}_slots`,
     ticks: `${table}_ticks`,
+    parents: `${table}_parents`,
     migrations: `${table}_migrations`,
   }
   if (new Set(Object.values(names)).size !== Object.values(names).length)

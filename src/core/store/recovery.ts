@@ -1,4 +1,5 @@
 import { isKhepriError } from '../errors.ts'
+import type { Waiting } from './continuations.ts'
 import type { BeforeFreeing, JobId, Observation, Recovery, WorkerId } from './store.ts'
 
 /** In the column `suspect`: a worker died that held the job unstarted, and it comes to be started or not at all. */
@@ -16,6 +17,8 @@ export interface Chores {
   readonly forget: boolean
   /** Jobs are held under the number of a worker that has no row. */
   readonly adopt: boolean
+  /** Jobs wait for others. */
+  readonly release: boolean
 }
 
 /** The steps of recovery in one kind of database. A change does all of what it names or nothing. */
@@ -38,6 +41,10 @@ export interface RecoverySteps {
    * others are: where they live, their beats keep it, otherwise silence frees what they hold. It costs the jobs nothing.
    */
   adopt(observer: WorkerId): Promise<void>
+  /** Some of the jobs that wait for others, upwards from an id. Reads only. */
+  waiting(after: JobId): Promise<Waiting>
+  /** Judges jobs by their parents: those that wait for nothing any more are due, or cancelled. Answers how many. */
+  release(ids: readonly JobId[]): Promise<number>
   /** Jobs whose columns hold what no statement can compare, so that they never run: among a part of them at each call. */
   malformed(): Promise<readonly JobId[]>
 }
@@ -46,6 +53,8 @@ export interface RecoverySteps {
 export class RecoveryPass {
   readonly #steps: RecoverySteps
   readonly #reported = new Set<JobId>()
+  /** The last of the jobs that wait for others that was looked at. */
+  #releasedUpTo: JobId = 0
 
   constructor(steps: RecoverySteps) {
     this.#steps = steps
@@ -61,8 +70,16 @@ export class RecoveryPass {
       chores.end || freed.done > 0 ? await inBatches(steps.abandoned.bind(steps), steps.end.bind(steps)) : nothing
     if (chores.forget) await steps.forget()
     if (chores.adopt) await steps.adopt(observation.observer)
-    const bad = [...freed.bad, ...ended.bad, ...(await steps.malformed())]
-    return { dead, freed: freed.done, cancelled: ended.done, bad: this.#unreported(bad) }
+    const released = chores.release ? await this.#release() : nothing
+    const bad = [...freed.bad, ...ended.bad, ...released.bad, ...(await steps.malformed())]
+    return { dead, freed: freed.done, cancelled: ended.done, released: released.done, bad: this.#unreported(bad) }
+  }
+
+  /** Goes on where it stopped the last time: completions release at once, so that there is hardly ever anything to do. */
+  async #release(): Promise<Changed> {
+    const { settled, upTo } = await this.#steps.waiting(this.#releasedUpTo)
+    this.#releasedUpTo = upTo ?? 0
+    return settled.length === 0 ? nothing : sparing(settled, (ids) => this.#steps.release(ids))
   }
 
   #free(beforeFreeing: BeforeFreeing | undefined): Promise<Changed> {

@@ -20,6 +20,14 @@ export type Due = { readonly delayMs: number } | { readonly at: number }
 /** What becomes of a new job whose unique key a live one holds. */
 export type OnConflict = 'keep' | 'error' | 'replace'
 
+/**
+ * What becomes of a job whose parent is not done. wait: it stays while the parent is failed, since a retry may yet lead on,
+ * and is cancelled with a parent that is cancelled or flushed. cancel: it is cancelled as soon as the parent fails. run: it
+ * runs however the parent ended.
+ */
+export type OnParentFailure = 'wait' | 'cancel' | 'run'
+
+/** A job as it is dispatched: checked, and with every term decided. */
 export interface NewJob {
   readonly job: string
   readonly queue: string
@@ -32,6 +40,10 @@ export interface NewJob {
    * the live job becomes this one under its own id, unless it is held, cancelled or a suspect, or a run of it has counted.
    */
   readonly onConflict?: OnConflict
+  /** It is due only once these jobs are done; one of which nothing is kept is done. NOT_FOUND for an id never given out. */
+  readonly after?: readonly JobId[]
+  /** wait, where it is not said. */
+  readonly onParentFailure?: OnParentFailure
   /** The version of the envelope, so that a worker reserves only what it can read. */
   readonly version: number
   /** The encoded envelope; stored as it is. */
@@ -100,8 +112,11 @@ export type Settlement = Held &
     | { readonly kind: 'release'; readonly delayMs: number | null }
   )
 
-/** A job that commits together with the completion of `parent`, or not at all. The holder of a unique key is kept. */
-export interface FollowUp extends Omit<NewJob, 'onConflict'> {
+/**
+ * A job that commits together with the completion of `parent`, or not at all. The holder of a unique key is kept. It waits
+ * for nobody else: `after` has no meaning here.
+ */
+export interface FollowUp extends Omit<NewJob, 'onConflict' | 'after' | 'onParentFailure'> {
   readonly parent: JobId
 }
 
@@ -246,6 +261,8 @@ export interface Recovery {
   readonly freed: number
   /** Cancelled jobs that nobody held any more and that are ended now. */
   readonly cancelled: number
+  /** Jobs that waited for others and wait no more: due by their own terms now, or cancelled. */
+  readonly released: number
   /** Jobs whose row the database refuses to change; each is named once by a store, and tried again all the same. */
   readonly bad: readonly JobId[]
 }
@@ -257,12 +274,16 @@ export interface Recovery {
  */
 export type BeforeFreeing = (dead: readonly WorkerId[]) => Promise<void>
 
+/** The hot side of a queue; see the head of this file. */
 export interface Store {
   /** How many exchanges of one worker may be under way at once and gain by it; 1 unless it says more. */
   readonly flights?: number
   /** Writes new jobs durably, all or none; answers in the order given. */
   enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]>
-  /** Settles what is finished, enqueues follow-ups, disowns, marks starts, and reserves: one transaction. */
+  /**
+   * Settles what is finished, enqueues follow-ups, disowns, marks starts, and reserves: one transaction. Jobs that waited
+   * for what has ended here are due, or cancelled, when it answers, unless something came in between: then `recover` does it.
+   */
   exchange(round: Round): Promise<Exchanged>
   beat(beat: Beat): Promise<BeatAnswer>
   look(look: Look): Promise<Sight>
@@ -270,7 +291,9 @@ export interface Store {
    * Declares workers dead, frees what dead ones hold and ends what was cancelled and is held by nobody, in bounded
    * batches; one bad row never stops the rest. Each death is judged once: a worker that held one started job died alone
    * (crashes + 1); in company the started ones become suspects; those that were not started are never held unstarted again; one that was draining, or whose machine was started
-   * anew, costs nothing. Only what it held when it was judged pays: what it takes later is freed at no cost.
+   * anew, costs nothing. Only what it held when it was judged pays: what it takes later is freed at no cost. Goes on to
+   * some of the jobs that wait for others, and releases those that wait no more; all of them have been looked at after
+   * enough calls.
    * beforeFreeing: waited for before the first job of a dead worker is freed.
    */
   recover(observation: Observation, beforeFreeing?: BeforeFreeing): Promise<Recovery>

@@ -1,6 +1,7 @@
-import type { JobFilter, StoredJob, WholeJob } from './admin.ts'
+import type { JobFilter, Parent, StoredJob, WholeJob } from './admin.ts'
+import { never } from './continuations.ts'
 import { inPages } from './paging.ts'
-import type { FailReason, JobId, WorkerId } from './store.ts'
+import type { FailReason, JobId, OnParentFailure, WorkerId } from './store.ts'
 
 /**
  * Reading jobs wherever they are, in the SQL that SQLite and Postgres share: every parameter and every null is cast,
@@ -13,6 +14,7 @@ export interface StoredJobTables {
   readonly failed: string
   readonly ended: string
   readonly workers: string
+  readonly parents: string
   readonly now: string
 }
 
@@ -47,6 +49,14 @@ export class StoredJobs {
     return row === undefined ? null : { ...storedJob(row), version: row.version, envelope: row.envelope }
   }
 
+  /** See `Admin.parents`. */
+  async parents(id: JobId): Promise<readonly Parent[]> {
+    const rows = await this.#read<ParentRow>(parentsText(this.#tables), { id })
+    return rows.map(({ lost, onFailure, ...row }) => {
+      return { ...row, onFailure: onFailure as OnParentFailure, isLost: lost === 1 }
+    })
+  }
+
   /** See `Admin.ahead`. */
   async ahead(id: JobId): Promise<number> {
     const [row] = await this.#read<{ readonly count: number }>(aheadText(this.#tables), { id })
@@ -77,6 +87,13 @@ interface StoredRow {
   readonly reason: FailReason | null
   readonly errorType: string | null
   readonly error: string | null
+}
+
+interface ParentRow {
+  readonly id: JobId
+  readonly onFailure: string
+  readonly state: StoredJob['state'] | null
+  readonly lost: number
 }
 
 /** A row with what `pageText` leaves out. */
@@ -126,7 +143,7 @@ const facts = 'x.id, x.fence, x.job, x.queue, x.priority, x.failures, x.enqueued
 const notAlive = `${noMoment} as "availableAt", ${noMoment} as "startedAt", ${noMoment} as "cancelledAt"`
 
 function live({ jobs, workers, now }: StoredJobTables, { conditions, state, extra }: Parts): string | null {
-  const current = `case when x.started_at is not null then 'running' when x.available_at <= ${now} then 'ready' else 'scheduled' end`
+  const current = stateOf('x', now)
   if (state === 'failed' || state === 'done' || state === 'cancelled') return null
   const wanted = state === undefined ? conditions : [...conditions, `(${current}) = '${state}'`]
   return `select ${facts}, ${current} as state, x.crashes, x.suspect, x.unique_key as "uniqueKey",
@@ -157,11 +174,26 @@ where x.id = cast(:id as bigint) and x.worker is null and a.worker is null and a
   and a.available_at <= ${now} and (a.priority, a.available_at, a.id) < (x.priority, x.available_at, x.id)`
 }
 
+/** The text that lists what a job waits for; its parameters are now and id. */
+function parentsText({ jobs, failed, ended, parents, now }: StoredJobTables): string {
+  return `select p.parent as id, p.on_failure as "onFailure", p.lost, case when j.id is not null then ${stateOf('j', now)}
+  when f.id is not null then 'failed' else e.state end as state
+from ${parents} p join ${jobs} c on c.id = p.child and c.available_at = ${never}
+  left join ${jobs} j on j.id = p.parent left join ${failed} f on f.id = p.parent left join ${ended} e on e.id = p.parent
+where p.child = cast(:id as bigint) order by p.parent`
+}
+
+/** The state of a live job. */
+function stateOf(row: string, now: string): string {
+  return `case when ${row}.started_at is not null then 'running' when ${row}.available_at <= ${now} then 'ready' else 'scheduled' end`
+}
+
 /** Reads a row. */
 function storedJob(row: StoredRow): StoredJob {
   const { suspect, worker, workerName, leaseUntil, reason, errorType, error, ...job } = row
   return {
     ...job,
+    availableAt: job.availableAt === never ? null : job.availableAt,
     isSuspect: suspect === 1,
     holder: worker === null ? null : { worker, name: workerName, leaseUntil },
     failure: reason === null ? null : { reason, errorType: errorType ?? '', error: error ?? '' },

@@ -2,6 +2,7 @@ import { attemptCases } from './cases/attempts.ts'
 import { beatCases } from './cases/beats.ts'
 import { cancelCases } from './cases/cancels.ts'
 import { conflictCases } from './cases/conflicts.ts'
+import { continuationCases } from './cases/continuations.ts'
 import { countCases } from './cases/counts.ts'
 import { deathCases } from './cases/deaths.ts'
 import { enqueueCases } from './cases/enqueue.ts'
@@ -15,6 +16,7 @@ import { lookCases } from './cases/looks.ts'
 import { nameCases } from './cases/names.ts'
 import { nextDueCases } from './cases/next-due.ts'
 import { orderCases } from './cases/order.ts'
+import { parentFailureCases } from './cases/parent-failures.ts'
 import { pauseCases } from './cases/pauses.ts'
 import { pruneCases } from './cases/prunes.ts'
 import { recoveryCases } from './cases/recovery.ts'
@@ -33,6 +35,8 @@ export const allCases: readonly ConformanceCase[] = [
   ...settleCases,
   ...fenceCases,
   ...followUpCases,
+  ...continuationCases,
+  ...parentFailureCases,
   ...uniqueCases,
   ...conflictCases,
   ...filterCases,

@@ -90,7 +90,7 @@ export function aProfile(parts: Partial<WorkerProfile> = {}): WorkerProfile {
 
 /** Builds the answer of a recovery that found nothing but these. */
 export function aRecovery(parts: Partial<Recovery> = {}): Recovery {
-  return { dead: [], freed: 0, cancelled: 0, bad: [], ...parts }
+  return { dead: [], freed: 0, cancelled: 0, released: 0, bad: [], ...parts }
 }
 
 /** Every ending that an attempt can have, for one job. */

@@ -11,6 +11,7 @@ export type Capability =
   | 'merged queues'
   | 'unique keys'
   | 'follow-ups'
+  | 'continuations'
   | 'filters'
   | 'suspects'
   | 'pauses'

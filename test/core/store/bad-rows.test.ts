@@ -121,7 +121,7 @@ describe('an outage in the middle of a recovery', () => {
     const outage = new KhepriError('STORE_UNREACHABLE', 'the database is gone')
     const tried: (readonly number[])[] = []
     const steps: RecoverySteps = {
-      chores: async () => ({ judge: false, free: true, end: false, forget: false, adopt: false }),
+      chores: async () => ({ judge: false, free: true, end: false, forget: false, adopt: false, release: false }),
       judge: async () => [],
       dead: async () => [9],
       heldByDead: async () => [1, 2, 3],
@@ -133,6 +133,8 @@ describe('an outage in the middle of a recovery', () => {
       end: async () => 0,
       forget: async () => {},
       adopt: async () => {},
+      waiting: async () => ({ settled: [], upTo: null }),
+      release: async () => 0,
       malformed: async () => [],
     }
 

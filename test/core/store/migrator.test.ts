@@ -23,6 +23,7 @@ describe.each(dialects)('the migrations of %s', (dialect) => {
       '0002_workers',
       '0003_marks',
       '0004_schedules',
+      '0005_parents',
     ])
   })
 
@@ -54,7 +55,7 @@ describe.each(dialects)('the migrations of %s', (dialect) => {
   test('split into statements that each begin with CREATE or ALTER', () => {
     const statements = loadMigrations(dialect, names, undefined).flatMap(statementsOf)
 
-    expect(statements).toHaveLength(20)
+    expect(statements).toHaveLength(22)
     expect(statements.filter((statement) => !/^(CREATE|ALTER) /.test(statement))).toEqual([])
   })
 })
@@ -89,14 +90,14 @@ test('status tells applied, pending, newer and unknown names apart', () => {
 
   const { applied, pending, newer, unknown } = statusOf(migrations, [
     ...silent('9999_moons', '0001_attempts', '0000_jobs'),
-    declaring('0005_rings', '0.1.0'),
-    declaring('0006_comets', '99.0.0'),
+    declaring('0006_rings', '0.1.0'),
+    declaring('0007_comets', '99.0.0'),
   ])
 
   expect(applied).toEqual(['0000_jobs', '0001_attempts'])
-  expect(pending.map(({ name }) => name)).toEqual(['0002_workers', '0003_marks', '0004_schedules'])
-  expect(newer).toEqual(['0005_rings'])
-  expect(unknown).toEqual(['0006_comets', '9999_moons'])
+  expect(pending.map(({ name }) => name)).toEqual(['0002_workers', '0003_marks', '0004_schedules', '0005_parents'])
+  expect(newer).toEqual(['0006_rings'])
+  expect(unknown).toEqual(['0007_comets', '9999_moons'])
 })
 
 describe('a schema', () => {

@@ -5,7 +5,7 @@ import { aJob, aWish } from '../../../src/testing/conformance/builders.ts'
 import { ask, command, postgresSkipReason } from '../../support/postgres.ts'
 import { emptyDatabase, migrate, migratedDatabase, openAdmin, openStore, optionsFor } from './postgres-support.ts'
 
-const every = ['0000_jobs', '0001_attempts', '0002_workers', '0003_marks', '0004_schedules']
+const every = ['0000_jobs', '0001_attempts', '0002_workers', '0003_marks', '0004_schedules', '0005_parents']
 
 async function openMigrations(url: string): Promise<Migrations> {
   const migrations = await openPostgresMigrations(url, optionsFor())

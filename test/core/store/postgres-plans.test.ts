@@ -56,6 +56,8 @@ async function databaseWith(jobs: number, analysed: boolean): Promise<postgres.S
     select n, 1, 1, 'w', 0, 0, 'Error', 'no' from generate_series(1, ${jobs}::int) n, generate_series(1, 10)`
   await client`insert into jobs_workers (id, name, version, host, pid, queues, concurrency, lease_ms, state, started_at, beat_at)
     select n, 'w', '1', 'h', 1, 'q', 1, 1, 'working', 0, 0 from generate_series(1, 7) n`
+  await client`insert into jobs_parents (parent, child, on_failure, available_at)
+    select n, n + 1, 'wait', 0 from generate_series(1, ${jobs}::int) n`
   if (analysed) await client`analyze`
   return client
 }
@@ -69,16 +71,18 @@ describe.skipIf(postgresSkipReason())('plans on Postgres', () => {
     { jobs: 40_000, analysed: true },
   ]
 
-  test.each(sizes)('no hot statement reads all of $jobs jobs or attempts, analysed: $analysed', async (size) => {
-    const client = await databaseWith(size.jobs, size.analysed)
+  test.each(sizes)(
+    'no hot statement reads all of $jobs jobs, attempts or parents, analysed: $analysed',
+    async (size) => {
+      const client = await databaseWith(size.jobs, size.analysed)
 
-    const scans: string[] = []
-    for (const [name, text] of Object.entries(hot))
-      for (const node of everyNode(await genericPlan(client, name, text)))
-        if (node['Node Type'] === 'Seq Scan' && /^jobs(_attempts)?$/.test(node['Relation Name'] ?? ''))
-          scans.push(`${name}: ${node['Relation Name']}`)
-    expect(scans).toEqual([])
-  })
+      const scans: string[] = []
+      for (const [name, text] of Object.entries(hot))
+        for (const node of everyNode(await genericPlan(client, name, text)))
+          if (node['Node Type'] === 'Seq Scan' && isBig(node, name)) scans.push(`${name}: ${node['Relation Name']}`)
+      expect(scans).toEqual([])
+    },
+  )
 
   test('a settlement finds its jobs by id, not among all that are held', async () => {
     const client = await databaseWith(40_000, true)
@@ -112,7 +116,17 @@ describe.skipIf(postgresSkipReason())('plans on Postgres', () => {
   })
 })
 
+/** What walks through those that wait in bounded steps may read a small table of parents as a whole. */
+function isBig({ 'Relation Name': table = '' }: Plan, name: string): boolean {
+  return name === 'judgeSome' ? table === 'jobs' : /^jobs(_attempts|_parents)?$/.test(table)
+}
+
 /** Index scans of any kind; the tables of workers are small. */
 function readsJobs({ 'Index Name': index }: Plan): boolean {
-  return index?.startsWith('jobs_') === true && !index.startsWith('jobs_workers') && !index.startsWith('jobs_queues')
+  return (
+    index?.startsWith('jobs_') === true &&
+    !index.startsWith('jobs_workers') &&
+    !index.startsWith('jobs_queues') &&
+    !index.startsWith('jobs_parents')
+  )
 }

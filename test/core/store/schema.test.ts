@@ -72,7 +72,7 @@ test('a schema that has changed shows as a new migration', () => {
      export const { jobs, failed, ended, attempts, workers } = sqliteTables(placeholderNames)`,
   )
 
-  expect(generateInto(join(folder, 'out'), 'sqlite', { tables })).toEqual(['0005_drift.sql'])
+  expect(generateInto(join(folder, 'out'), 'sqlite', { tables })).toEqual(['0006_drift.sql'])
 })
 
 function freshFolder(): string {

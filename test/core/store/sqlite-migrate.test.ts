@@ -12,7 +12,7 @@ import { openSqliteMigrations } from '../../../src/core/store/sqlite/migrate.ts'
 import { openSqliteStore } from '../../../src/core/store/sqlite/store.ts'
 import { aJob, aRound, aWish, freshPath, migrate, migratedPath, openStore, storeOptions } from './sqlite-support.ts'
 
-const all = ['0000_jobs', '0001_attempts', '0002_workers', '0003_marks', '0004_schedules']
+const all = ['0000_jobs', '0001_attempts', '0002_workers', '0003_marks', '0004_schedules', '0005_parents']
 
 async function open(path: string, given: Partial<StoreOptions> = {}): Promise<Migrations> {
   const migrations = await openSqliteMigrations(path, storeOptions(given))
@@ -90,8 +90,15 @@ describe('apply', () => {
       '0002_workers',
       '0003_marks',
       '0004_schedules',
+      '0005_parents',
     ])
-    expect(namesOf(await migrations.apply())).toEqual(['0001_attempts', '0002_workers', '0003_marks', '0004_schedules'])
+    expect(namesOf(await migrations.apply())).toEqual([
+      '0001_attempts',
+      '0002_workers',
+      '0003_marks',
+      '0004_schedules',
+      '0005_parents',
+    ])
   })
 
   test.each([
@@ -136,7 +143,7 @@ async function pathAt(last: string): Promise<string> {
   database(path).exec(`
     delete from jobs_migrations where name > '${last}';
     drop table jobs_attempts; drop table jobs_workers; drop table jobs_queues;
-    drop table jobs_schedules; drop table jobs_slots; drop table jobs_ticks`)
+    drop table jobs_schedules; drop table jobs_slots; drop table jobs_ticks; drop table jobs_parents`)
   return path
 }
 
@@ -145,32 +152,32 @@ describe('a store', () => {
     await expect(openSqliteStore(await pathAt('0000_jobs'), storeOptions())).rejects.toMatchObject({
       code: 'SCHEMA_BEHIND',
       message:
-        'the schema of sqlite:./test.db is behind: 0001_attempts, 0002_workers, 0003_marks, 0004_schedules not applied',
+        'the schema of sqlite:./test.db is behind: 0001_attempts, 0002_workers, 0003_marks, 0004_schedules, 0005_parents not applied',
       fix: 'khepri migrate',
     })
   })
 
   test('on a newer schema is SCHEMA_AHEAD, and migrate refuses it too', async () => {
     const path = await migratedPath()
-    database(path).exec("insert into jobs_migrations values ('0003_moons', 0, null)")
+    database(path).exec("insert into jobs_migrations values ('0004_moons', 0, null)")
     const ahead = {
       code: 'SCHEMA_AHEAD',
-      message: 'the schema of sqlite:./test.db is newer than this khepri: it does not know 0003_moons',
+      message: 'the schema of sqlite:./test.db is newer than this khepri: it does not know 0004_moons',
     }
 
     await expect(openSqliteStore(path, storeOptions())).rejects.toMatchObject(ahead)
     await expect((await open(path)).apply()).rejects.toMatchObject(ahead)
-    expect((await (await open(path)).status()).unknown).toEqual(['0003_moons'])
+    expect((await (await open(path)).status()).unknown).toEqual(['0004_moons'])
   })
 
   test('on a newer schema that admits this khepri opens, works, and migrate has nothing to do', async () => {
     const path = await migratedPath()
-    database(path).exec("insert into jobs_migrations values ('0003_moons', 0, '0.1.0')")
+    database(path).exec("insert into jobs_migrations values ('0004_moons', 0, '0.1.0')")
     const store = await openStore(path)
 
     expect(await store.enqueue([aJob()])).toEqual([{ id: 1, duplicate: false }])
     expect(await (await open(path)).apply()).toEqual([])
-    expect(await (await open(path)).status()).toMatchObject({ newer: ['0003_moons'], unknown: [] })
+    expect(await (await open(path)).status()).toMatchObject({ newer: ['0004_moons'], unknown: [] })
   })
 
   test('that is migrated while it is open goes on working', async () => {
@@ -178,7 +185,7 @@ describe('a store', () => {
     const store = await openStore(path)
     database(path).exec(
       `alter table jobs add column later text; create index jobs_later on jobs (later);
-       insert into jobs_migrations values ('0003_moons', 0, '0.1.0')`,
+       insert into jobs_migrations values ('0004_moons', 0, '0.1.0')`,
     )
     await store.enqueue([aJob()])
     const { reserved } = await store.exchange(aRound({ reserve: aWish() }))
@@ -189,7 +196,7 @@ describe('a store', () => {
 
   test('on a schema that needs a newer khepri is SCHEMA_AHEAD, and migrate and status say so too', async () => {
     const path = await migratedPath()
-    database(path).exec("insert into jobs_migrations values ('0003_moons', 0, '99.1.0')")
+    database(path).exec("insert into jobs_migrations values ('0004_moons', 0, '99.1.0')")
     const ahead = {
       code: 'SCHEMA_AHEAD',
       message: expect.stringMatching(/^the schema of sqlite:\.\/test\.db needs khepri 99\.1\.0 or newer, this is \d/),
@@ -198,7 +205,7 @@ describe('a store', () => {
 
     await expect(openSqliteStore(path, storeOptions())).rejects.toMatchObject(ahead)
     await expect((await open(path)).apply()).rejects.toMatchObject(ahead)
-    expect((await (await open(path)).status()).unknown).toEqual(['0003_moons'])
+    expect((await (await open(path)).status()).unknown).toEqual(['0004_moons'])
   })
 
   test('finds beside each migration the khepri that it admits', async () => {

@@ -81,7 +81,7 @@ function silent<T>(answer: T, _: unknown): T {
   return answer
 }
 
-const nobodyIsDead = { dead: [], freed: 0, cancelled: 0, bad: [] }
+const nobodyIsDead = { dead: [], freed: 0, cancelled: 0, released: 0, bad: [] }
 
 /** Every fault that the checker is known to see. */
 export const plantedFaults: readonly PlantedFault[] = [

@@ -11,6 +11,7 @@ import type {
   JobFilter,
   LiveFilter,
   LiveState,
+  Parent,
   PausedQueue,
   QueueCounts,
   Retried,
@@ -18,6 +19,7 @@ import type {
   WholeJob,
   WorkerRow,
 } from '../admin.ts'
+import { never } from '../continuations.ts'
 import type { AttemptRecord, Held, JobId, WorkerId } from '../store.ts'
 import { type EndedRow, type FailedRow, type LiveJob, type MemoryState, untouched } from './state.ts'
 
@@ -90,6 +92,7 @@ export class MemoryAdmin implements Admin {
 
   async deleteFailed(jobs: readonly Held[]): Promise<readonly JobId[]> {
     const found = jobs.filter((held) => this.#stillFailed(held)).map(({ id }) => id)
+    this.#state.lose(found)
     for (const id of found) {
       this.#state.failed.delete(id)
       this.#state.attempts.delete(id)
@@ -187,7 +190,8 @@ export class MemoryAdmin implements Admin {
     const profile = worker === null ? undefined : this.#state.workers.get(worker)
     const leaseUntil = profile === undefined ? null : profile.beatAt + profile.profile.leaseMs
     const holder = worker === null ? null : { ...this.#holderOf(worker), leaseUntil }
-    return { ...job, state: this.#stateOf(live), isSuspect: suspect, endedAt: null, holder, failure: null }
+    const availableAt = job.availableAt === never ? null : job.availableAt
+    return { ...job, availableAt, state: this.#stateOf(live), isSuspect: suspect, endedAt: null, holder, failure: null }
   }
 
   async ahead(id: JobId): Promise<number> {
@@ -214,12 +218,23 @@ export class MemoryAdmin implements Admin {
       .sort((a, b) => b.runningMs - a.runningMs || a.id - b.id)
   }
 
+  async parents(id: JobId): Promise<readonly Parent[]> {
+    const wait = this.#state.waits.get(id)
+    if (!wait || this.#state.jobs.get(id)?.availableAt !== never) return []
+    const { parents, onFailure, lost } = wait
+    const states = await this.states(parents)
+    return parents
+      .toSorted((a, b) => a - b)
+      .map((parent) => ({ id: parent, onFailure, state: states.get(parent) ?? null, isLost: lost.has(parent) }))
+  }
+
   async countAged(aged: Aged): Promise<number> {
     return this.#aged(aged).length
   }
 
   async prune(aged: Aged, limit: number): Promise<number> {
     const oldest = this.#aged(aged).slice(0, limit)
+    if (aged.state !== 'done') this.#state.lose(oldest.map(({ id }) => id))
     for (const { id } of oldest) {
       this.#state.failed.delete(id)
       this.#state.ended.delete(id)

@@ -2,6 +2,7 @@ import type { Clock } from '../../clock.ts'
 import { systemClock } from '../../clock.ts'
 import { defaults } from '../../defaults.ts'
 import type { FailedJob, PausedQueue } from '../admin.ts'
+import { never, requireGivenOut } from '../continuations.ts'
 import type { ScheduleSight, StoredSchedule } from '../schedule-store.ts'
 import type {
   AttemptRecord,
@@ -10,6 +11,7 @@ import type {
   Held,
   JobId,
   NewJob,
+  OnParentFailure,
   Reservation,
   WorkerId,
   WorkerProfile,
@@ -83,6 +85,15 @@ export type ScheduleState = { -readonly [Key in keyof StoredSchedule]: StoredSch
   readonly slots: Map<number, JobId | null>
 }
 
+/** What a job waits for, and when it may run once it waits no more. */
+export interface Wait {
+  readonly parents: readonly JobId[]
+  readonly onFailure: OnParentFailure
+  readonly availableAt: number
+  /** Parents that are gone and were not done. */
+  readonly lost: Set<JobId>
+}
+
 /** What a memory store holds: one Map for each table of the other stores. Several stores may share it. */
 export class MemoryState {
   readonly jobs = new Map<JobId, LiveJob>()
@@ -90,6 +101,8 @@ export class MemoryState {
   readonly ended = new Map<JobId, EndedRow>()
   readonly attempts = new Map<JobId, readonly AttemptRecord[]>()
   readonly workers = new Map<WorkerId, WorkerState>()
+  /** By child; a child without an entry waits for nobody. */
+  readonly waits = new Map<JobId, Wait>()
   /** Pauses by queue, those that are over among them. */
   readonly pauses = new Map<string, PausedQueue>()
   readonly schedules = new Map<string, ScheduleState>()
@@ -111,7 +124,66 @@ export class MemoryState {
     if (holder) return this.#meet(holder, job)
     const id = ++this.#lastId
     this.jobs.set(id, { ...untouched, ...this.#columnsOf(job), id, enqueuedAt: this.now(), fence: 0 })
+    this.#wait(id, job)
     return { id, duplicate: false }
+  }
+
+  #wait(id: JobId, { after = [], onParentFailure = 'wait' }: NewJob): void {
+    const job = this.jobs.get(id)
+    if (!job || after.length === 0) return
+    const { availableAt } = job
+    this.waits.set(id, { parents: [...new Set(after)], onFailure: onParentFailure, availableAt, lost: new Set() })
+    job.availableAt = never
+    this.release([id])
+  }
+
+  /** Judges jobs by their parents: those that wait for nothing any more are due, or cancelled. Answers how many. */
+  release(ids: Iterable<JobId>): number {
+    const asked = [...ids]
+    for (const id of asked) if (this.jobs.get(id)?.availableAt !== never) this.waits.delete(id)
+    const judged = asked.map((id) => ({ id, verdict: this.#judge(id) })).filter(({ verdict }) => verdict !== 'wait')
+    for (const { id, verdict } of judged) this.#stopWaiting(id, verdict)
+    const cancelled = judged.filter(({ verdict }) => verdict === 'cancel').map(({ id }) => id)
+    return judged.length + (cancelled.length === 0 ? 0 : this.release(this.childrenOf(cancelled)))
+  }
+
+  #judge(id: JobId): 'wait' | 'run' | 'cancel' {
+    const wait = this.waits.get(id)
+    if (!wait) return 'wait'
+    const { parents, onFailure } = wait
+    if (onFailure !== 'run' && parents.some((parent) => this.#isLost(parent, wait))) return 'cancel'
+    const mayBeDone = (parent: JobId): boolean =>
+      this.jobs.has(parent) || (onFailure === 'wait' && this.failed.has(parent))
+    return parents.some(mayBeDone) ? 'wait' : 'run'
+  }
+
+  #isLost(parent: JobId, { onFailure, lost }: Wait): boolean {
+    if (lost.has(parent) || this.ended.get(parent)?.state === 'cancelled') return true
+    return onFailure === 'cancel' && this.failed.has(parent)
+  }
+
+  #stopWaiting(id: JobId, verdict: 'run' | 'cancel' | 'wait'): void {
+    const job = this.jobs.get(id)
+    const { availableAt = 0 } = this.waits.get(id) ?? {}
+    this.waits.delete(id)
+    if (!job) return
+    if (verdict === 'cancel') this.end(job, 'cancelled')
+    else job.availableAt = availableAt
+  }
+
+  /** Those that wait for any of these. */
+  childrenOf(ids: readonly JobId[]): readonly JobId[] {
+    return [...this.waits].filter(([, { parents }]) => ids.some((id) => parents.includes(id))).map(([child]) => child)
+  }
+
+  /** Remembers of jobs whose last trace goes away that they were not done. */
+  lose(ids: readonly JobId[]): void {
+    for (const { parents, lost } of this.waits.values()) for (const id of ids) if (parents.includes(id)) lost.add(id)
+  }
+
+  /** Throws NOT_FOUND for an id that was never given out. */
+  requireGiven(ids: readonly JobId[]): void {
+    requireGivenOut(ids, this.#lastId)
   }
 
   #meet(holder: LiveJob, job: NewJob): Enqueued {

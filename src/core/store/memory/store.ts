@@ -1,5 +1,6 @@
 import { defaults } from '../../defaults.ts'
 import type { Admin } from '../admin.ts'
+import { never } from '../continuations.ts'
 import type { StoreOptions } from '../options.ts'
 import type {
   AttemptRecord,
@@ -48,6 +49,7 @@ class MemoryStore implements Store {
   }
 
   async enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
+    this.#state.requireGiven(jobs.flatMap(({ after = [] }) => after))
     this.#refuseConflicts(jobs)
     return jobs.map((job) => this.#state.insert(job))
   }
@@ -67,6 +69,7 @@ class MemoryStore implements Store {
     const refused = fates.filter(({ fate }) => fate === null).map(({ settlement }) => settlement)
     const completed = new Set(fates.filter(({ fate }) => fate === 'complete').map(({ settlement }) => settlement.id))
     const ids = round.enqueue.map((job) => (completed.has(job.parent) ? this.#enqueueFollowUp(job) : null))
+    this.#state.release(this.#state.childrenOf(fates.filter(({ fate }) => fate !== null).map(idOf)))
     this.#disown(round.worker, round.disown)
     const notStarted = round.start.filter((held) => !this.#start(round.worker, held))
     return {
@@ -248,7 +251,9 @@ class MemoryStore implements Store {
     // Earlier deaths too: a worker that was only frozen may have reserved after it was declared dead.
     const freed = workers.reduce((count, worker) => count + this.#bury(worker, now), 0)
     this.#adopt(observer)
-    return { dead: dead.map(({ id }) => id), freed, cancelled: this.#endCancelled(), bad: [] }
+    const cancelled = this.#endCancelled()
+    const released = this.#state.release(this.#state.waits.keys())
+    return { dead: dead.map(({ id }) => id), freed, cancelled, released, bad: [] }
   }
 
   /** Workers without a row get one that has beaten just now, so that silence frees what they hold, at no cost to it. */
@@ -302,7 +307,9 @@ class MemoryStore implements Store {
   }
 
   async nextDue(filter: Filter): Promise<number | null> {
-    const waits = takeable(this.#state, filter).map((job) => job.availableAt - this.#state.now())
+    const waits = takeable(this.#state, filter)
+      .filter(({ availableAt }) => availableAt !== never)
+      .map(({ availableAt }) => availableAt - this.#state.now())
     return waits.length === 0 ? null : waits.reduce((least, wait) => Math.min(least, Math.max(0, wait)), Infinity)
   }
 

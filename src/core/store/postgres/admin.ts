@@ -13,6 +13,7 @@ import type {
   FoundJob,
   JobFilter,
   LiveFilter,
+  Parent,
   PausedQueue,
   QueueCounts,
   Retried,
@@ -215,6 +216,10 @@ class PostgresAdmin implements Admin {
 
   ahead(id: JobId): Promise<number> {
     return this.#storedJobs.ahead(id)
+  }
+
+  parents(id: JobId): Promise<readonly Parent[]> {
+    return this.#storedJobs.parents(id)
   }
 
   states(ids: readonly JobId[]): Promise<ReadonlyMap<JobId, FoundJob['state']>> {

@@ -1,9 +1,11 @@
 import type { RunInside } from '../../callers-transaction.ts'
 import { KhepriError } from '../../errors.ts'
+import { never } from '../continuations.ts'
 import type { Enqueued, JobId, NewJob } from '../store.ts'
 import { keyHeld } from '../unique-keys.ts'
 import type { Row } from './connection.ts'
 import type { Call, Connections, Transaction, Values } from './connections.ts'
+import { childrenAmong, type Run, requireParents, waitForParents, waits } from './continuations.ts'
 import { enqueuing, storeError } from './errors.ts'
 import { bigints, parametersOf, type Statement, texts } from './statement.ts'
 import type { Statements } from './statements.ts'
@@ -17,8 +19,6 @@ const mostTries = 20
 
 const writing: Call = { doing: enqueuing, kind: 'writing' }
 const reading: Call = { doing: enqueuing, kind: 'reading' }
-
-type Run = (statement: Statement, values: Values) => Promise<readonly Row[]>
 
 /** Puts new jobs in: all or none, in as few statements as it takes. */
 export class Enqueuing {
@@ -51,10 +51,11 @@ export class Enqueuing {
    * now: as above; null for the moment of the statement, since the transaction may have begun long ago.
    */
   async enlist(send: RunInside, jobs: readonly NewJob[], now: number | null): Promise<readonly Enqueued[]> {
-    const { enqueue, enqueueInside, replace, replaceInside } = this.#statements
+    const { enqueue, enqueueInside, replace, replaceInside, link, linkInside } = this.#statements
     const inside = new Map([
       [enqueue, enqueueInside],
       [replace, replaceInside],
+      [link, linkInside],
     ])
     const run: Run = async (asked, values) => {
       const statement = inside.get(asked) ?? asked
@@ -75,6 +76,18 @@ export class Enqueuing {
 
   async #insert(jobs: readonly NewJob[], now: number | null, run: Run): Promise<readonly Enqueued[]> {
     const answers = new Map<NewJob, Enqueued>()
+    await requireParents(jobs, this.#statements, run)
+    await this.#insertAll(jobs, now, run, answers)
+    await waitForParents(childrenAmong(jobs, answers), this.#statements, now, run)
+    return jobs.map((job) => answers.get(job) as Enqueued)
+  }
+
+  async #insertAll(
+    jobs: readonly NewJob[],
+    now: number | null,
+    run: Run,
+    answers: Map<NewJob, Enqueued>,
+  ): Promise<void> {
     let open = jobs
     for (let tries = 0; tries < mostTries; tries++) {
       for (const chunk of chunksOf(open)) await this.#insertChunk(chunk, now, run, answers)
@@ -83,7 +96,7 @@ export class Enqueuing {
       const left = refused.filter((job) => !answers.has(job))
       if (left.length > 0) await this.#findHolders(left, run, answers)
       open = refused.filter((job) => !answers.has(job))
-      if (open.length === 0) return jobs.map((job) => answers.get(job) as Enqueued)
+      if (open.length === 0) return
     }
     throw new KhepriError(
       'STORE_BUSY',
@@ -138,10 +151,10 @@ function withNumbers(row: Row): Row {
   return { ...row, id: Number(row.id), place: Number(row.place) }
 }
 
-/** A refused single job has written nothing, and without keys nothing is refused: no transaction is needed. */
+/** A refused single job has written nothing, and without keys nothing is refused: no transaction is needed, but to wait. */
 function isOneStatement(jobs: readonly NewJob[]): boolean {
   const mayBeRefused = jobs.length > 1 && jobs.some(({ uniqueKey }) => uniqueKey !== null)
-  return !mayBeRefused && chunksOf(jobs).length === 1
+  return !mayBeRefused && !jobs.some(waits) && chunksOf(jobs).length === 1
 }
 
 function chunksOf(jobs: readonly NewJob[]): readonly (readonly NewJob[])[] {
@@ -173,7 +186,7 @@ function columnsOf(jobs: readonly NewJob[]): Values {
     queues: texts(jobs.map(({ queue }) => queue)),
     priorities: bigints(jobs.map(({ priority }) => priority)),
     delays: bigints(jobs.map(({ due }) => ('delayMs' in due ? due.delayMs : null))),
-    moments: bigints(jobs.map(({ due }) => ('at' in due ? due.at : null))),
+    moments: bigints(jobs.map((job) => (waits(job) ? never : 'at' in job.due ? job.due.at : null))),
     jobs: texts(jobs.map(({ job }) => job)),
     keys: texts(jobs.map(({ uniqueKey }) => uniqueKey)),
     versions: bigints(jobs.map(({ version }) => version)),

@@ -1,4 +1,4 @@
-import { now, type Relations, rung } from './fragments.ts'
+import { anyParents, now, type Relations, rung } from './fragments.ts'
 import { levels, markedLevels, reservation, type Scope, type Start } from './reserving.ts'
 import { completions, followUps, otherEndings, starts } from './settling.ts'
 
@@ -15,6 +15,7 @@ export function exchange(tables: Relations, scope: Scope, size: 'lean' | 'full',
   ]
   const answers = [reservedRows, refused('asked_done', 'done', 'settle'), refused('asked_start', 'begun', 'start')]
   if (size === 'full') answers.push(refused('asked_end', 'held', 'settle'), cancelledRows, followedRows, rungRows)
+  answers.push(childRows(tables, size === 'full' ? ['done', 'kept', 'cancelling', 'failing'] : ['done']))
   return `with recursive ${parts.join(',\n')}\n${answers.join('\nunion all ')}`
 }
 
@@ -41,5 +42,16 @@ const freesNow = `exists (select from held h where h.kind in ('release', 'retry'
 const rungRows = `select 'rung', null, null, null, ${noJob} from rung`
 
 const cancelledRows = `select 'cancelled', null, h.id, h.fence, ${noJob} from held h where h.kind <> h.asked`
+
+/**
+ * Who waited for what has ended. In the order of the key, so that it is a look into the index for each, whatever the
+ * planner takes the table for; and nothing at all where nobody waits.
+ */
+function childRows({ parents }: Relations, ended: readonly string[]): string {
+  const all = ended.map((part) => `select d.id from ${part} d`).join(' union all ')
+  return `select 'child', null, c.child, null, ${noJob} from (${all}) e,
+  lateral (select p.child from ${parents} p where p.parent = e.id order by p.parent, p.child) c
+  where ${anyParents(parents)}`
+}
 
 const followedRows = `select 'followed', f.place, f.id, null, ${noJob} from followed f join added a on a.id = f.id`

@@ -138,6 +138,7 @@ select f.id, f.fence, f.unique_key, a.id is not null as added from found f left 
 
 function removeText(tables: Relations): string {
   return `with ${found(tables)},
+lost as (update ${tables.parents} p set lost = 1 where p.parent = any(array(select f.id from found f))),
 history as (delete from ${tables.attempts} t where t.job_id = any(array(select f.id from found f)))
 delete from ${tables.failed} f where f.id = any(array(select o.id from found o)) returning f.id`
 }

@@ -16,7 +16,7 @@ export interface Relations extends TableNames {
 export function relations(names: TableNames, schema: string | undefined): Relations {
   const qualified = (name: string): string =>
     schema === undefined ? identifier(name) : `${identifier(schema)}.${identifier(name)}`
-  const { jobs, failed, ended, attempts, workers, queues, schedules, slots, ticks, migrations } = names
+  const { jobs, failed, ended, attempts, workers, queues, schedules, slots, ticks, parents, migrations } = names
   return {
     jobs: qualified(jobs),
     failed: qualified(failed),
@@ -27,6 +27,7 @@ export function relations(names: TableNames, schema: string | undefined): Relati
     schedules: qualified(schedules),
     slots: qualified(slots),
     ticks: qualified(ticks),
+    parents: qualified(parents),
     migrations: qualified(migrations),
     channel: channelOf(schema, jobs),
     jobIds: `pg_get_serial_sequence('${qualified(jobs).replaceAll("'", "''")}', 'id')::regclass`,
@@ -87,6 +88,11 @@ export function archive(ended: string, source: string): string {
   return `insert into ${ended} (id, state, fence, queue, priority, job, failures, version, enqueued_at, ended_at, envelope)
   select e.id, e.state, e.fence, e.queue, e.priority, e.job, e.failures + e.cost, e.version, e.enqueued_at, ${now},
     e.envelope from (${source}) e`
+}
+
+/** Whether any job waits for another; by the index, which soon passes over what is dead in it. */
+export function anyParents(parents: string): string {
+  return `(select p.child from ${parents} p order by p.parent, p.child limit 1) is not null`
 }
 
 /** Who holds unique keys now. */

@@ -56,6 +56,11 @@ function pruneText(tables: Relations, aged: Aged): string {
   const { table, condition, moment } = homeOf(tables, aged)
   return `with old as materialized (
   select x.id from ${table} x where ${condition} order by x.${moment}, x.id limit :limit::bigint for update skip locked),
-history as (delete from ${tables.attempts} t where t.job_id = any(array(select o.id from old o)))
+${
+  aged.state === 'done'
+    ? ''
+    : `lost as (update ${tables.parents} p set lost = 1 where p.parent = any(array(select o.id from old o))),
+`
+}history as (delete from ${tables.attempts} t where t.job_id = any(array(select o.id from old o)))
 delete from ${table} d where d.id = any(array(select o.id from old o)) returning d.id`
 }

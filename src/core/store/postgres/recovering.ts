@@ -1,9 +1,11 @@
 import { defaults } from '../../defaults.ts'
+import type { Waiting } from '../continuations.ts'
 import { type Chores, type RecoverySteps, survivor } from '../recovery.ts'
 import type { JobId, Observation, WorkerId } from '../store.ts'
 import type { Row } from './connection.ts'
 import type { Call, Connections, Values } from './connections.ts'
-import { archive, free, now, type Relations, rung, these } from './fragments.ts'
+import type { Continuations } from './continuations.ts'
+import { anyParents, archive, free, now, type Relations, rung, these } from './fragments.ts'
 import { bigints, type Statement } from './statement.ts'
 
 /** How many jobs of dead workers, or cancelled ones, are moved in one transaction. */
@@ -35,14 +37,15 @@ select h.worker from holders h
 
 /** What there is to do. */
 export function chores(tables: Relations): string {
-  const { jobs, workers } = tables
+  const { jobs, workers, parents } = tables
   return `select
   exists (select from ${workers} w where ${dying(tables)}) as judge,
   exists (select from ${workers} w, lateral (select from ${jobs} j where j.worker = w.id limit 1) j
     where w.dead_at is not null) as free,
   exists (select from ${jobs} j where j.cancelled_at is not null and j.worker is null) as "end",
   exists (select from ${workers} w where ${longDead}) as forget,
-  exists (select from ${orphaned(tables)}) as adopt`
+  exists (select from ${orphaned(tables)}) as adopt,
+  ${anyParents(parents)} as release`
 }
 
 /** Declares workers dead and says once how they died; a row that another observer is judging is left to it. */
@@ -139,11 +142,17 @@ type Texts = Readonly<
 export class PostgresRecovering implements RecoverySteps {
   readonly #connections: Connections
   readonly #statements: Texts
+  readonly #continuations: Continuations
   readonly #now: () => number | null
 
-  constructor(connections: Connections, statements: Texts, now: () => number | null) {
+  constructor(
+    connections: Connections,
+    statements: Texts,
+    { continuations, now }: { readonly continuations: Continuations; readonly now: () => number | null },
+  ) {
     this.#connections = connections
     this.#statements = statements
+    this.#continuations = continuations
     this.#now = now
   }
 
@@ -182,6 +191,14 @@ export class PostgresRecovering implements RecoverySteps {
 
   async adopt(observer: WorkerId): Promise<void> {
     await this.#run(this.#statements.adopt, { observer }, recovering)
+  }
+
+  waiting(after: JobId): Promise<Waiting> {
+    return this.#continuations.look(after)
+  }
+
+  release(ids: readonly JobId[]): Promise<number> {
+    return this.#continuations.release(ids)
   }
 
   /** Columns of Postgres hold what their types say. */

@@ -1,3 +1,4 @@
+import { never } from '../continuations.ts'
 import { survivor } from '../recovery.ts'
 import { now, type Relations, these } from './fragments.ts'
 
@@ -164,5 +165,5 @@ export function nextDue(tables: Relations, scope: Scope): string {
   }
   return `with recursive ${levels(tables, scope).join(',\n')}
 select min(greatest(j.available_at - ${now}, 0)) as ms
-from levels l, lateral (${atLevel(tables.jobs, level)}) j where l.priority is not null`
+from levels l, lateral (${atLevel(tables.jobs, level)}) j where l.priority is not null and j.available_at < ${never}`
 }

@@ -195,7 +195,26 @@ export function postgresTables(names: TableNames, schema: string | undefined) {
     ticker: text('ticker').notNull(),
   })
 
-  return { jobs, failed, ended, attempts, workers, queues, schedules, slots, ticks }
+  /** What a job waits for, a row for each parent. */
+  const parents = table(
+    names.parents,
+    {
+      parent: bigint('parent', { mode: 'number' }).notNull(),
+      child: bigint('child', { mode: 'number' }).notNull(),
+      /** 'wait', 'cancel' or 'run'. */
+      onFailure: text('on_failure').notNull(),
+      /** When the child may run, once it waits for nothing any more; the same in each of its rows. */
+      availableAt: bigint('available_at', { mode: 'number' }).notNull(),
+      /** 1: the parent is gone and was not done. Of one that is gone otherwise nothing is kept, so that it counts as done. */
+      lost: integer('lost').notNull().default(0),
+    },
+    (columns) => [
+      primaryKey({ name: `${names.parents}_pk`, columns: [columns.parent, columns.child] }),
+      index(`${names.parents}_child`).on(columns.child),
+    ],
+  )
+
+  return { jobs, failed, ended, attempts, workers, queues, schedules, slots, ticks, parents }
 }
 
 /** The tables of one installation, as drizzle knows them. */

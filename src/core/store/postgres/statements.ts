@@ -1,3 +1,4 @@
+import { continuationStatements } from './continuations.ts'
 import { exchange } from './exchange.ts'
 import { free, holders, insertJobs, momentInside, now, nowInside, type Relations, rung } from './fragments.ts'
 import { look } from './looking.ts'
@@ -18,6 +19,7 @@ import { type Statement, statement } from './statement.ts'
 /** Builds the statements of one installation; each text is always the same, so that the server prepares it once. */
 export function statementsFor(tables: Relations) {
   return {
+    ...continuationStatements(tables),
     enqueue: statement(enqueue(tables, 'ours')),
     /** The same in a transaction of the caller's. */
     enqueueInside: statement(enqueue(tables, 'inside')),

@@ -10,6 +10,7 @@ import type {
   Enqueued,
   Exchanged,
   Filter,
+  JobId,
   Look,
   NewJob,
   Observation,
@@ -23,6 +24,7 @@ import type {
 import { appliedMigrations } from './applied.ts'
 import type { Row } from './connection.ts'
 import { type Call, Connections } from './connections.ts'
+import { Continuations } from './continuations.ts'
 import { Enqueuing } from './enqueuing.ts'
 import { relations } from './fragments.ts'
 import { Listener } from './listener.ts'
@@ -73,6 +75,7 @@ class PostgresStore implements Store {
   readonly #enqueuing: Enqueuing
   readonly #recovery: RecoveryPass
   readonly #marks = new Marks(systemClock)
+  readonly #continuations: Continuations
   readonly #listeners = new Set<Listener>()
 
   constructor(connections: Connections, options: StoreOptions) {
@@ -80,7 +83,11 @@ class PostgresStore implements Store {
     this.#options = options
     this.#statements = statementsFor(relations(options.names, options.schema))
     this.#enqueuing = new Enqueuing(connections, this.#statements, options.label)
-    this.#recovery = new RecoveryPass(new PostgresRecovering(connections, this.#statements, () => this.#now))
+    const now = (): number | null => this.#now
+    this.#continuations = new Continuations(connections, this.#statements, now)
+    this.#recovery = new RecoveryPass(
+      new PostgresRecovering(connections, this.#statements, { continuations: this.#continuations, now }),
+    )
   }
 
   /** The moment of the clock that this store was opened with; null: the server's own. */
@@ -103,7 +110,9 @@ class PostgresStore implements Store {
     const { reserve } = round
     const marks = reserve && this.#marks.for(reserve)
     const sentAt = systemClock.monotonic()
-    const answer = answerOf(round, await this.#rowsOf(round, marks))
+    const rows = await this.#rowsOf(round, marks)
+    await this.#releaseChildren(rows)
+    const answer = answerOf(round, rows)
     if (reserve === null) return answer
     const marked = marks !== null
     this.#marks.found(reserve, answer.reserved, { marked, ms: systemClock.monotonic() - sentAt })
@@ -121,6 +130,14 @@ class PostgresStore implements Store {
 
   #exchangeAtOnce(round: Round, marks: readonly Mark[] | null): Promise<readonly Row[]> {
     return this.#connections.run(this.#statementFor(round, marks), this.#valuesOf(round, marks), exchanging)
+  }
+
+  /** The round is committed: what goes wrong here is left to whoever recovers next. */
+  async #releaseChildren(rows: readonly Row[]): Promise<void> {
+    const children = rows.filter(({ kind }) => kind === 'child').map(({ id }) => id as JobId)
+    if (children.length === 0) return
+    await this.#continuations.release(children).catch(() => {})
+    this.#marks.forget()
   }
 
   /** The same order of events as in one statement, but what the first step makes free the last one may reserve. */

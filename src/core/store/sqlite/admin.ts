@@ -11,6 +11,7 @@ import type {
   FoundJob,
   JobFilter,
   LiveFilter,
+  Parent,
   PausedQueue,
   QueueCounts,
   Retried,
@@ -65,10 +66,10 @@ class SqliteAdmin implements Admin {
     this.#db = drizzle(connection.db)
     this.#tables = sqliteTables(options.names)
     this.#liveJobs = new LiveJobs({ connection, db: this.#db, tables: this.#tables, now: () => this.#now() })
-    const { jobs, failed, ended, workers } = options.names
-    const quoted = { jobs: `"${jobs}"`, failed: `"${failed}"`, ended: `"${ended}"`, workers: `"${workers}"` }
-    this.#storedJobs = new StoredJobs({ ...quoted, now: ':now' }, <Row>(text: string, parameters: object) =>
-      connection.read(() => connection.statement(text).all({ ...parameters, now: this.#now() }) as Row[]),
+    this.#storedJobs = new StoredJobs(
+      { ...quoted(options.names), now: ':now' },
+      <Row>(text: string, parameters: object) =>
+        connection.read(() => connection.statement(text).all({ ...parameters, now: this.#now() }) as Row[]),
     )
     this.#pruning = new Pruning(connection, options.names, () => this.#now())
   }
@@ -199,6 +200,7 @@ class SqliteAdmin implements Admin {
     return this.#connection.write(() => {
       const found = this.#stillFailed(jobs)
       const ids = jobs.flatMap(({ id, fence }) => (found.get(id)?.fence === fence && found.delete(id) ? [id] : []))
+      this.#db.update(this.#tables.parents).set({ lost: 1 }).where(oneOf(this.#tables.parents.parent, ids)).run()
       this.#db.delete(attempts).where(oneOf(attempts.jobId, ids)).run()
       this.#db.delete(failed).where(oneOf(failed.id, ids)).run()
       return ids
@@ -227,6 +229,10 @@ class SqliteAdmin implements Admin {
 
   ahead(id: JobId): Promise<number> {
     return this.#storedJobs.ahead(id)
+  }
+
+  parents(id: JobId): Promise<readonly Parent[]> {
+    return this.#storedJobs.parents(id)
   }
 
   async states(ids: readonly JobId[]): Promise<ReadonlyMap<JobId, FoundJob['state']>> {
@@ -384,6 +390,11 @@ class SqliteAdmin implements Admin {
       until === undefined ? undefined : lt(failed.failedAt, until),
     )
   }
+}
+
+function quoted({ jobs, failed, ended, workers, parents }: StoreOptions['names']) {
+  const names = { jobs, failed, ended, workers, parents }
+  return Object.fromEntries(Object.entries(names).map(([key, name]) => [key, `"${name}"`])) as typeof names
 }
 
 function blank(name: string) {

@@ -11,6 +11,7 @@ import type {
   Wish,
   WorkerId,
 } from '../store.ts'
+import { releaseChildrenOf } from './continuations.ts'
 import { insertJobs } from './insertion.ts'
 import { type Candidate, Selection } from './selection.ts'
 import type { Statements } from './statements.ts'
@@ -48,7 +49,9 @@ export class Exchange {
     const settled = this.#held(others)
     const endings = settled.accepted.map(endingOf)
     this.#settle(endings)
-    const ids = this.#enqueue(round.enqueue, [...completed.done, ...endings])
+    const ended = [...completed.done, ...endings]
+    const ids = this.#enqueue(round.enqueue, ended)
+    releaseChildrenOf(this.#transaction, ended)
     this.#disown(round.disown)
     const started = this.#held(round.start)
     this.#start(started.accepted.map(({ claim }) => claim))

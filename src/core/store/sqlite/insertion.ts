@@ -1,6 +1,8 @@
+import { never } from '../continuations.ts'
 import type { Due, Enqueued, JobId, NewJob } from '../store.ts'
 import { keyHeld } from '../unique-keys.ts'
 import type { Connection } from './connection.ts'
+import { requireParents, waitForParents } from './continuations.ts'
 import type { Statements } from './statements.ts'
 
 /** Rows in one statement; more gain nothing. */
@@ -9,7 +11,7 @@ const rowsAtOnce = 40
 /** What writing new jobs needs of a transaction, ours or a caller's. */
 export interface Inserting {
   readonly connection: Pick<Connection, 'statement'>
-  readonly statements: Pick<Statements, 'insert' | 'liveKeys' | 'replace'>
+  readonly statements: Statements
   readonly now: number
 }
 
@@ -21,6 +23,7 @@ type Place = { readonly holder: JobId } | { readonly row: number; readonly dupli
  * unless the new job says otherwise. Throws KEY_HELD, upon which the transaction must not commit.
  */
 export function insertJobs(transaction: Inserting, jobs: readonly NewJob[]): readonly Enqueued[] {
+  requireParents(transaction, jobs)
   if (jobs.every(keeps)) return insertOrKeep(transaction, jobs)
   return jobs.map((job) => insertOne(transaction, job))
 }
@@ -34,7 +37,8 @@ function insertOne(transaction: Inserting, job: NewJob): Enqueued {
   return { ...enqueued, replaced: replace(transaction, job) }
 }
 
-function replace({ connection, statements, now }: Inserting, { onConflict: _, due, ...columns }: NewJob): boolean {
+function replace({ connection, statements, now }: Inserting, job: NewJob): boolean {
+  const { onConflict: _, after: __, onParentFailure: ___, due, ...columns } = job
   const parameters = { ...columns, availableAt: momentOf(due, now) }
   return connection.statement(statements.replace).run(parameters).changes === 1
 }
@@ -42,11 +46,16 @@ function replace({ connection, statements, now }: Inserting, { onConflict: _, du
 function insertOrKeep(transaction: Inserting, jobs: readonly NewJob[]): readonly Enqueued[] {
   const { places, fresh } = arrange(jobs, liveKeys(transaction, jobs))
   const ids = insertRows(transaction, fresh)
+  for (const [index, id] of ids.entries()) makeWait(transaction, id, fresh[index] as NewJob)
   return places.map((place) =>
     'holder' in place
       ? { id: place.holder, duplicate: true }
       : { id: ids[place.row] as JobId, duplicate: place.duplicate },
   )
+}
+
+function makeWait(transaction: Inserting, id: JobId, job: NewJob): void {
+  waitForParents(transaction, id, job, momentOf(job.due, transaction.now))
 }
 
 function arrange(jobs: readonly NewJob[], holders: ReadonlyMap<string, JobId>): { places: Place[]; fresh: NewJob[] } {
@@ -80,12 +89,14 @@ function insertRows(transaction: Inserting, jobs: readonly NewJob[]): JobId[] {
 /** Ids within one statement follow each other without a gap: AUTOINCREMENT, and the write lock is ours. */
 function insertSome({ connection, statements, now }: Inserting, jobs: readonly NewJob[]): JobId[] {
   const values = jobs.flatMap((job) => [
-    ...[job.queue, job.priority, momentOf(job.due, now), job.job],
+    ...[job.queue, job.priority, waits(job) ? never : momentOf(job.due, now), job.job],
     ...[job.uniqueKey, job.version, now, job.envelope],
   ])
   const lastId = Number(connection.statement(statements.insert(jobs.length)).run(values).lastInsertRowid)
   return jobs.map((_, index) => lastId - jobs.length + 1 + index)
 }
+
+const waits = ({ after = [] }: NewJob): boolean => after.length > 0
 
 function momentOf(due: Due, now: number): number {
   return Math.round('at' in due ? due.at : now + due.delayMs)

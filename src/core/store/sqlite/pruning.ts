@@ -29,10 +29,17 @@ export class Pruning {
     return this.#connection.write(() => {
       const values = { ...this.#values(aged), limit }
       const ids = this.#connection.statement(oldest).pluck().all(values) as JobId[]
+      if (aged.state !== 'done') this.#lose(ids)
       this.#delete(this.#names.attempts, 'job_id', ids)
       this.#delete(table, 'id', ids)
       return ids.length
     })
+  }
+
+  /** Who waits for one of them would otherwise take it for done. */
+  #lose(ids: readonly JobId[]): void {
+    const text = `update "${this.#names.parents}" set lost = 1 where parent in (select value from json_each(:ids))`
+    this.#connection.statement(text).run({ ids: JSON.stringify(ids) })
   }
 
   #delete(table: string, column: string, ids: readonly JobId[]): void {

@@ -1,7 +1,9 @@
 import { defaults } from '../../defaults.ts'
+import type { Waiting } from '../continuations.ts'
 import type { TableNames } from '../names.ts'
 import type { Chores, RecoverySteps } from '../recovery.ts'
 import type { JobId, Observation, WorkerId } from '../store.ts'
+import { lookAtWaiting, releaseAll } from './continuations.ts'
 import type { Transaction } from './transaction.ts'
 
 /** Jobs looked at for what does not belong into their columns, at each call: the file is not to be read whole. */
@@ -28,9 +30,10 @@ export class SqliteRecovering implements RecoverySteps {
     return this.#read(({ connection, statements, now }) => {
       const before = now - defaults.keepDeadMs
       const found = connection.statement(statements.chores).get({ ...parametersOf(observation), now, before })
-      const { judge, free, end, forget } = found as Record<Exclude<keyof Chores, 'adopt'>, number>
+      const { judge, free, end, forget } = found as Record<Exclude<keyof Chores, 'adopt' | 'release'>, number>
       const adopt = connection.statement(this.#texts.isOrphaned).pluck().get() === 1
-      return { judge: judge === 1, free: free === 1, end: end === 1, forget: forget === 1, adopt }
+      const release = connection.statement(statements.anyParents).pluck().get() === 1
+      return { judge: judge === 1, free: free === 1, end: end === 1, forget: forget === 1, adopt, release }
     })
   }
 
@@ -89,6 +92,14 @@ export class SqliteRecovering implements RecoverySteps {
     await this.#write(({ connection, now }) => {
       connection.statement(this.#texts.adopt).run({ observer, now })
     })
+  }
+
+  waiting(after: JobId): Promise<Waiting> {
+    return this.#read((transaction) => lookAtWaiting(transaction, after))
+  }
+
+  release(ids: readonly JobId[]): Promise<number> {
+    return this.#write((transaction) => releaseAll(transaction, ids))
   }
 
   /** Goes through the jobs in the order of ids, and begins again at the end. */

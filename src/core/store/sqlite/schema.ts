@@ -190,7 +190,29 @@ export function sqliteTables(names: TableNames) {
     ticker: text('ticker').notNull(),
   })
 
-  return { jobs, failed, ended, attempts, workers, queues, schedules, slots, ticks }
+  /**
+   * What a job waits for, a row for each parent. The child is in `jobs` all the while, due at no moment (see
+   * `continuations.ts`), so that its unique key is taken and it can be cancelled as any other.
+   */
+  const parents = sqliteTable(
+    names.parents,
+    {
+      parent: integer('parent').notNull(),
+      child: integer('child').notNull(),
+      /** 'wait', 'cancel' or 'run'. */
+      onFailure: text('on_failure').notNull(),
+      /** When the child may run, once it waits for nothing any more; the same in each of its rows. */
+      availableAt: integer('available_at').notNull(),
+      /** 1: the parent is gone and was not done. Of one that is gone otherwise nothing is kept, so that it counts as done. */
+      lost: integer('lost').notNull().default(0),
+    },
+    (table) => [
+      primaryKey({ name: `${names.parents}_pk`, columns: [table.parent, table.child] }),
+      index(`${names.parents}_child`).on(table.child),
+    ],
+  )
+
+  return { jobs, failed, ended, attempts, workers, queues, schedules, slots, ticks, parents }
 }
 
 /** The tables of one installation, as drizzle knows them. */

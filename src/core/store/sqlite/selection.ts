@@ -1,3 +1,4 @@
+import { never } from '../continuations.ts'
 import { survivor } from '../recovery.ts'
 import type { Filter, Reservation, Wish } from '../store.ts'
 import type { Connection } from './connection.ts'
@@ -156,7 +157,7 @@ export class Selection {
 
   #dueTime(text: string, parameters: object): readonly number[] {
     const dueAt = this.#connection.statement(text).pluck().get(parameters) as number | null | undefined
-    return typeof dueAt === 'number' ? [dueAt] : []
+    return typeof dueAt === 'number' && dueAt !== never ? [dueAt] : []
   }
 
   #nextLevel(queue: string, above: number): number | null {

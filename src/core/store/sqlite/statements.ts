@@ -2,6 +2,7 @@ import { defaults } from '../../defaults.ts'
 import type { TableNames } from '../names.ts'
 import { survivor } from '../recovery.ts'
 import type { Filter } from '../store.ts'
+import { continuationTexts } from './continuations.ts'
 
 /** How many jobs of dead workers, or cancelled ones, are moved in one transaction. */
 const movedAtOnce = 500
@@ -20,6 +21,8 @@ export function statementsFor(names: TableNames) {
   const held = `"${jobs}" j where j.worker = "${workers}".id`
   const isBlamed = `json_extract(w.blamed, '$."' || "${jobs}".id || '"') is "${jobs}".fence`
   return {
+    ...continuationTexts(names),
+
     /** Which of these jobs the worker holds, under which fence, and whether somebody has cancelled them. */
     held: `select id, fence, cancelled_at is not null as "isCancelled" from "${jobs}" where id ${listed('ids')} and worker = :worker`,
 

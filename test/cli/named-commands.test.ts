@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { aliases, commandTable } from '../../src/cli/command-table.ts'
+import { commandGroups } from '../../src/cli/words-given.ts'
 import { repository } from '../support/temp-project.ts'
 
 const known: ReadonlySet<string> = new Set([...commandTable.keys(), ...aliases.keys(), 'help', 'version'])
@@ -19,8 +20,8 @@ function filesIn(folder: string, ending: string): readonly string[] {
 
 /** The commands that a text names, each with the text around it. */
 function commandsIn(text: string): readonly { readonly word: string; readonly text: string }[] {
-  return [...text.matchAll(/\bkhepri ([a-z][a-z-]*)/g)]
-    .map(([, word = '']) => ({ word, text }))
+  return [...text.matchAll(/\bkhepri ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?/g)]
+    .map(([, first = '', second = '']) => ({ word: commandGroups.has(first) ? `${first} ${second}` : first, text }))
     .filter(({ word }) => !prose.has(word))
 }
 

@@ -105,6 +105,13 @@ describe('what a program is given', () => {
     )
   })
 
+  test('the slot of a schedule, and not when the job became ready', async () => {
+    using programs = new Programs()
+    const scheduledFor = Date.UTC(2026, 0, 5, 2, 30)
+    await programs.script('echo "$KHEPRI_JOB_SCHEDULED_FOR" > slot', { scheduledFor })
+    expect(readFileSync(programs.in('slot'), 'utf8')).toBe('2026-01-05T02:30:00.000Z\n')
+  })
+
   test('are its arguments as they were written: no shell has seen them', async () => {
     using programs = new Programs()
     programs.program('show', '#!/bin/sh\nprintf "<%s>" "$0" "$@"\n')

@@ -5,6 +5,9 @@ import type { Live } from '../support/live.ts'
 /** Many processes, which a busy machine starts slowly. */
 vi.setConfig({ testTimeout: 180_000 })
 
+/** So many slots, of a second each, pass between two kills: 3, or at most 20, since the store remembers a hundred slots. */
+const slotsPerKill = Number(process.env.KHEPRI_TEST_SLOTS_PER_KILL ?? '3')
+
 /** A machine that is so busy that nobody looks for a second must not decide what this test finds. */
 const schedules = { second: { job: 'note', every: '1s', overlap: 'allow', misfire: { catchUp: 60 } } }
 
@@ -27,13 +30,13 @@ onBothStores('five schedulers of which one is killed every few seconds', (store)
     const all = await Promise.all(Array.from({ length: 5 }, () => scheduler(installation)))
     const alive = [...all]
     for (let kill = 1; kill <= 4; kill++) {
-      await installation.ledger.untilEnded(3 * kill)
+      await installation.ledger.untilEnded(slotsPerKill * kill)
       alive.splice((2 * kill) % alive.length, 1)[0]?.kill('SIGKILL')
       const next = await scheduler(installation)
       all.push(next)
       alive.push(next)
     }
-    await installation.ledger.untilEnded(15)
+    await installation.ledger.untilEnded(4 * slotsPerKill + 3)
     for (const each of alive) each.kill('SIGTERM')
     const ends = await Promise.all(all.map(({ ended }) => ended))
 

@@ -44,7 +44,6 @@ import { type QueueLimits, slotsFor } from './core/queue-limits.ts'
 import { Registry } from './core/registry.ts'
 import { retentionOf } from './core/retention.ts'
 import type { Admin } from './core/store/admin.ts'
-import type { MemoryState } from './core/store/memory/state.ts'
 import type { Migration, Migrations } from './core/store/migrations.ts'
 import type { StoreOptions } from './core/store/options.ts'
 import type { ScheduleStore } from './core/store/schedule-store.ts'
@@ -634,7 +633,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
 /** What one memory store offers. */
 interface MemorySides {
-  readonly state: MemoryState
+  readonly state: ConstructorParameters<typeof MemoryQueue>[0]
   readonly store: Store
   readonly admin: Admin
   readonly schedules: ScheduleStore

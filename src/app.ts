@@ -633,7 +633,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
 /** What one memory store offers. */
 interface MemorySides {
-  readonly state: ReturnType<typeof import('./core/store/memory/store.ts')['openMemoryStore']>['state']
+  readonly state: ConstructorParameters<typeof MemoryQueue>[0]
   readonly store: Store
   readonly admin: Admin
   readonly schedules: ScheduleStore

@@ -44,6 +44,7 @@ describe('resolveConfig', () => {
       role: 'both',
       ephemeral: false,
       scope: null,
+      schedules: [],
       jobs: [],
       work: {},
     })

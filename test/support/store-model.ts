@@ -6,6 +6,7 @@ import type {
   JobId,
   NewJob,
   Observation,
+  OnParentFailure,
   Settlement,
   WorkerId,
 } from '../../src/core/store/store.ts'
@@ -27,12 +28,20 @@ interface SettleOperation {
   readonly followUps: readonly { readonly parent: Pick; readonly job: NewJob }[]
 }
 
+/** A job that waits for some of those that were ever written. */
+interface Child {
+  readonly job: NewJob
+  readonly parents: readonly Pick[]
+  readonly onParentFailure: OnParentFailure
+}
+
 type Ending = 'complete' | 'keep' | 'retry' | 'fail' | 'cancel' | 'cancel unstarted' | 'release' | 'release later'
 
 /** One step of a history, the same for every store. */
 export type Operation =
   | SettleOperation
   | { readonly kind: 'enqueue'; readonly jobs: readonly NewJob[] }
+  | { readonly kind: 'enqueue after'; readonly children: readonly Child[] }
   | {
       readonly kind: 'reserve'
       readonly worker: WorkerId
@@ -118,6 +127,18 @@ const aFilter = fc.oneof({ weight: 3, arbitrary: aGenerousFilter }, { weight: 2,
 
 const enqueuing = fc.record({ kind: fc.constant('enqueue'), jobs: fc.array(aNewJob, { maxLength: 6, size: 'max' }) })
 
+const enqueuingAfter = fc.record({
+  kind: fc.constant('enqueue after'),
+  children: fc.array(
+    fc.record({
+      job: aNewJob,
+      parents: fc.array(aPick, { minLength: 1, maxLength: 3 }),
+      onParentFailure: fc.constantFrom<OnParentFailure>('wait', 'cancel', 'run'),
+    }),
+    { minLength: 1, maxLength: 3 },
+  ),
+})
+
 const reserving = fc.record({
   kind: fc.constant('reserve'),
   worker: aWorker,
@@ -154,6 +175,7 @@ const pausing = fc.record({ kind: fc.constant('pause'), queue: aQueue, forMs: fc
 
 const anOperation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 11, arbitrary: enqueuing },
+  { weight: 4, arbitrary: enqueuingAfter },
   { weight: 13, arbitrary: reserving },
   { weight: 12, arbitrary: settling },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('next due'), filter: aFilter }) },
@@ -210,6 +232,8 @@ export class StorePlayer {
     switch (operation.kind) {
       case 'enqueue':
         return this.#enqueue(operation.jobs)
+      case 'enqueue after':
+        return this.#enqueue(operation.children.map((child) => this.#childOf(child)))
       case 'reserve':
         return this.#reserve(operation)
       case 'settle':
@@ -256,6 +280,13 @@ export class StorePlayer {
   async #enqueue(jobs: readonly NewJob[]): Promise<unknown> {
     const answers = await this.#storeOf(0).enqueue(jobs)
     return answers.map(({ id, duplicate }) => ({ job: this.#told(id), duplicate }))
+  }
+
+  /** One of the last that were written, most of which have not ended. */
+  #childOf({ job, parents, onParentFailure }: Child): NewJob {
+    const recent = this.#ids.slice(-8)
+    const after = parents.flatMap((pick) => recent[pick % (recent.length || 1)] ?? [])
+    return after.length === 0 ? job : { ...job, after, onParentFailure }
   }
 
   async #reserve(operation: Operation & { kind: 'reserve' }): Promise<unknown> {

@@ -134,7 +134,6 @@ export class MemoryState {
     const { availableAt } = job
     this.waits.set(id, { parents: [...new Set(after)], onFailure: onParentFailure, availableAt, lost: new Set() })
     job.availableAt = never
-    this.release([id])
   }
 
   /** Judges jobs by their parents: those that wait for nothing any more are due, or cancelled. Answers how many. */

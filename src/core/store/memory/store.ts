@@ -51,7 +51,10 @@ class MemoryStore implements Store {
   async enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
     this.#state.requireGiven(jobs.flatMap(({ after = [] }) => after))
     this.#refuseConflicts(jobs)
-    return jobs.map((job) => this.#state.insert(job))
+    const enqueued = jobs.map((job) => this.#state.insert(job))
+    // All of them are there before any is judged: one that is cancelled at once has held its key for the others.
+    this.#state.release(enqueued.flatMap(({ id, duplicate }) => (duplicate ? [] : [id])))
+    return enqueued
   }
 
   /** Before anything is written: all or none. An earlier job of the same call counts. */

@@ -24,8 +24,10 @@ type Place = { readonly holder: JobId } | { readonly row: number; readonly dupli
  */
 export function insertJobs(transaction: Inserting, jobs: readonly NewJob[]): readonly Enqueued[] {
   requireParents(transaction, jobs)
-  if (jobs.every(keeps)) return insertOrKeep(transaction, jobs)
-  return jobs.map((job) => insertOne(transaction, job))
+  const enqueued = jobs.every(keeps) ? insertOrKeep(transaction, jobs) : jobs.map((job) => insertOne(transaction, job))
+  // All of them are there before any is judged: one that is cancelled at once has held its key for the others.
+  for (const [index, job] of jobs.entries()) if (waits(job)) makeWait(transaction, enqueued[index] as Enqueued, job)
+  return enqueued
 }
 
 const keeps = ({ onConflict = 'keep' }: NewJob): boolean => onConflict === 'keep'
@@ -46,7 +48,6 @@ function replace({ connection, statements, now }: Inserting, job: NewJob): boole
 function insertOrKeep(transaction: Inserting, jobs: readonly NewJob[]): readonly Enqueued[] {
   const { places, fresh } = arrange(jobs, liveKeys(transaction, jobs))
   const ids = insertRows(transaction, fresh)
-  for (const [index, id] of ids.entries()) makeWait(transaction, id, fresh[index] as NewJob)
   return places.map((place) =>
     'holder' in place
       ? { id: place.holder, duplicate: true }
@@ -54,8 +55,8 @@ function insertOrKeep(transaction: Inserting, jobs: readonly NewJob[]): readonly
   )
 }
 
-function makeWait(transaction: Inserting, id: JobId, job: NewJob): void {
-  waitForParents(transaction, id, job, momentOf(job.due, transaction.now))
+function makeWait(transaction: Inserting, { id, duplicate }: Enqueued, job: NewJob): void {
+  if (!duplicate) waitForParents(transaction, id, job, momentOf(job.due, transaction.now))
 }
 
 function arrange(jobs: readonly NewJob[], holders: ReadonlyMap<string, JobId>): { places: Place[]; fresh: NewJob[] } {

@@ -46,8 +46,11 @@ beforeAll(async () => {
 
 afterAll(() => folder[Symbol.dispose]())
 
+/** Of a command's own file and folder. */
+const fileOf = (name: string): string => name.replaceAll(' ', '-')
+
 function runOf(name: string, situation: Situation): Run {
-  const to = join(folder.path, name, situation.replaceAll(' ', '-'))
+  const to = join(folder.path, fileOf(name), situation.replaceAll(' ', '-'))
   const command = called[name] ?? { words: [], unknownId: [] }
   return {
     argv: [...name.split(' '), ...situations[situation](command)],
@@ -68,7 +71,7 @@ async function runHere(runs: readonly Run[]): Promise<readonly Ran[]> {
 
 /** A copy of the project that nobody else changes. */
 function copied(name: string, situation: string): string {
-  const to = join(folder.path, name, situation)
+  const to = join(folder.path, fileOf(name), situation)
   cpSync(template, to, { recursive: true })
   return to
 }
@@ -126,7 +129,7 @@ describe.skipIf(terminalSkipReason() !== null)('khepri', () => {
     )
     await expect(
       `# khepri ${[name, ...(called[name]?.words ?? [])].join(' ')}\n\n${sections.join('\n')}`,
-    ).toMatchFileSnapshot(`${name.replace(' ', '-')}.txt`)
+    ).toMatchFileSnapshot(`${fileOf(name)}.txt`)
   })
 })
 
@@ -173,4 +176,5 @@ const replacements: readonly (readonly [RegExp | string, string])[] = [
   // What is aligned beside it moves with it.
   [/(?<=\S)(?: +\d+(?:\.\d+)?(?:ms|s|m|h))+(?=[\s,])/g, ' <duration>'],
   [/<duration> +/g, '<duration>  '],
+  [/\bin (?:<duration>|\d+d(?: +<duration>)?)/g, 'in <duration>'],
 ]

@@ -12,7 +12,7 @@ export interface Run {
   readonly cwd: string
   /** A folder that is copied to `to` first. */
   readonly copy: { readonly from: string; readonly to: string } | null
-  /** Told to stop, as by Ctrl-C, once it has written something on stdout. */
+  /** Told to stop, as by Ctrl-C, once it has written something. */
   readonly isEndless: boolean
 }
 
@@ -53,7 +53,7 @@ function reset(isEndless: boolean): void {
   for (const event of heard) process.removeAllListeners(event)
   for (const name of ['stdout', 'stderr'] as const) {
     process[name].removeAllListeners('error')
-    const stop = (): void => void (isEndless && name === 'stdout' && process.emit('SIGINT'))
+    const stop = (): void => void (isEndless && process.emit('SIGINT'))
     process[name].write = collector(name, stop)
   }
 }

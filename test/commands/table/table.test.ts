@@ -47,10 +47,10 @@ beforeAll(async () => {
 afterAll(() => folder[Symbol.dispose]())
 
 function runOf(name: string, situation: Situation): Run {
-  const to = join(folder.path, name, situation.replaceAll(' ', '-'))
+  const to = join(folder.path, name.replaceAll(' ', '-'), situation.replaceAll(' ', '-'))
   const command = called[name] ?? { words: [], unknownId: [] }
   return {
-    argv: [name, ...situations[situation](command)],
+    argv: [...name.split(' '), ...situations[situation](command)],
     cwd: situation === 'another working directory' ? join(to, 'deep', 'below') : to,
     copy: situation === 'no configuration' ? null : { from: template, to },
     isEndless: command.isEndless ?? false,
@@ -68,7 +68,7 @@ async function runHere(runs: readonly Run[]): Promise<readonly Ran[]> {
 
 /** A copy of the project that nobody else changes. */
 function copied(name: string, situation: string): string {
-  const to = join(folder.path, name, situation)
+  const to = join(folder.path, name.replaceAll(' ', '-'), situation)
   cpSync(template, to, { recursive: true })
   return to
 }
@@ -76,9 +76,9 @@ function copied(name: string, situation: string): string {
 /** In a process of its own; what goes on for ever is told to stop once it has written something. */
 async function runThere(name: string, situation: string, options: Omit<StartOptions, 'cwd'> = {}): Promise<Ran> {
   const { words = [], isEndless = false } = called[name] ?? {}
-  await using live = Live.start([name, ...words], { cwd: copied(name, situation), ...options })
+  await using live = Live.start([...name.split(' '), ...words], { cwd: copied(name, situation), ...options })
   if (isEndless && options.shell !== closed) {
-    await live.until(/\n/)
+    await Promise.any([live.until(/\n/), live.until(/\n/, 'stderr')])
     live.kill('SIGINT')
   }
   const { code, stdout, stderr } = await live.ended
@@ -99,34 +99,43 @@ async function inClosedPipe(name: string): Promise<Ran> {
 async function onScreen(name: string): Promise<Ran> {
   const { words = [], typed = '' } = called[name] ?? {}
   const options = { cwd: copied(name, 'terminal'), columns: 110, env: { TERM: 'xterm' }, stdin: typed }
-  const { code, stdout } = await atTerminal([name, ...words], options)
+  const { code, stdout } = await atTerminal([...name.split(' '), ...words], options)
   return { code: code ?? -1, stdout: seen(stdout), stderr: '' }
 }
 
 /** The screen of `watch` has a test of its own: it is left by a key, and what it shows by then is chance. */
 const hasScreen = (name: string): boolean => called[name]?.isEndless === true
 
+/** Writes nothing until a slot comes, and so never learns of a closed pipe; test/commands/schedule.test.ts watches it. */
+const quiet = 'schedule work'
+
 it('the table has every command', () => {
   expect(Object.keys(called).sort()).toEqual([...commandTable.keys()].sort())
 })
 
 describe.skipIf(terminalSkipReason() !== null)('khepri', () => {
-  it.concurrent.for([...commandTable.keys()])('%s says the same in every situation', async (name, { expect }) => {
-    const piped = normal(await runThere(name, 'pipe'))
-    const shown: [string, string][] = [
-      ['a pipe', piped],
-      ...(hasScreen(name) ? [] : ([['a terminal', normal(await onScreen(name))]] as [string, string][])),
-      ['a closed pipe', normal(await inClosedPipe(name))],
-      ['no HOME', normal(await runThere(name, 'homeless', { shell: homeless }))],
-      ...Object.keys(situations).map((each): [string, string] => [each, normal(ranHere.get(`${name} ${each}`) as Ran)]),
-    ]
-    const sections = shown.map(([situation, text]) =>
-      situation !== 'a pipe' && text === piped ? `## ${situation}: as in a pipe\n` : `## ${situation}\n${text}`,
-    )
-    await expect(
-      `# khepri ${[name, ...(called[name]?.words ?? [])].join(' ')}\n\n${sections.join('\n')}`,
-    ).toMatchFileSnapshot(`${name}.txt`)
-  })
+  it.concurrent.for([...commandTable.keys()].filter((name) => name !== quiet))(
+    '%s says the same in every situation',
+    async (name, { expect }) => {
+      const piped = normal(await runThere(name, 'pipe'))
+      const shown: [string, string][] = [
+        ['a pipe', piped],
+        ...(hasScreen(name) ? [] : ([['a terminal', normal(await onScreen(name))]] as [string, string][])),
+        ['a closed pipe', normal(await inClosedPipe(name))],
+        ['no HOME', normal(await runThere(name, 'homeless', { shell: homeless }))],
+        ...Object.keys(situations).map((each): [string, string] => [
+          each,
+          normal(ranHere.get(`${name} ${each}`) as Ran),
+        ]),
+      ]
+      const sections = shown.map(([situation, text]) =>
+        situation !== 'a pipe' && text === piped ? `## ${situation}: as in a pipe\n` : `## ${situation}\n${text}`,
+      )
+      await expect(
+        `# khepri ${[name, ...(called[name]?.words ?? [])].join(' ')}\n\n${sections.join('\n')}`,
+      ).toMatchFileSnapshot(`${name}.txt`)
+    },
+  )
 })
 
 /** Both streams and the exit code, with what differs from run to run and from machine to machine as patterns. */

@@ -44,7 +44,9 @@ import { type QueueLimits, slotsFor } from './core/queue-limits.ts'
 import { Registry } from './core/registry.ts'
 import { retentionOf } from './core/retention.ts'
 import type { Admin } from './core/store/admin.ts'
-import type { MemoryState } from './core/store/memory/state.ts'
+
+type MemoryState = import('./core/store/memory/state.ts').MemoryState
+
 import type { Migration, Migrations } from './core/store/migrations.ts'
 import type { StoreOptions } from './core/store/options.ts'
 import type { ScheduleStore } from './core/store/schedule-store.ts'

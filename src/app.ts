@@ -44,9 +44,6 @@ import { type QueueLimits, slotsFor } from './core/queue-limits.ts'
 import { Registry } from './core/registry.ts'
 import { retentionOf } from './core/retention.ts'
 import type { Admin } from './core/store/admin.ts'
-
-type MemoryState = import('./core/store/memory/state.ts').MemoryState
-
 import type { Migration, Migrations } from './core/store/migrations.ts'
 import type { StoreOptions } from './core/store/options.ts'
 import type { ScheduleStore } from './core/store/schedule-store.ts'
@@ -61,6 +58,7 @@ import { Worker } from './core/worker.ts'
 /** Known by their types only: the layer is loaded where there are schedules. */
 type Schedule = import('./schedule/schedule.ts').Schedule
 type Ticker = import('./schedule/ticker.ts').Ticker
+type MemoryState = import('./core/store/memory/state.ts').MemoryState
 /** What runs jobs where they are dispatched. */
 type Runner = import('./sync/run-at-dispatch.ts').RunAtDispatch
 

@@ -46,8 +46,12 @@ export class TestWorker {
   /** Reserves under a new batch number; unless the wish says otherwise every job is marked as started. */
   async reserve(wish: Partial<Wish> = {}): Promise<readonly Reservation[]> {
     this.#batch += 1
-    const { reserved } = await this.exchange({ reserve: aWish({ batch: this.#batch, ...wish }) })
-    return reserved
+    const asked = aWish({ batch: this.#batch, ...wish })
+    const { reserved, more = false } = await this.exchange({ reserve: asked })
+    // The store has not looked everywhere: whoever wants to know looks again.
+    if (!more) return reserved
+    const left = { limit: asked.limit - reserved.length, started: Math.max(0, asked.started - reserved.length) }
+    return [...reserved, ...(await this.reserve({ ...wish, ...left }))]
   }
 
   /** Reserves jobs that are not started yet. */

@@ -150,3 +150,14 @@ it('a queue whose whole limit is stuck ends its worker: nothing of it would ever
   expect(await shop.finished(worker, 20_000)).toMatchObject({ reason: 'stuck' })
   gate.open()
 })
+
+it('a store that has not looked everywhere is asked again at once, also where it found nothing', async () => {
+  const shop = await Workshop.open({ note: () => {} })
+  const store = new FaultyStore(shop.store)
+  store.looksAway = (number) => number <= 2
+  await shop.add('note')
+  const worker = await shop.work({}, store)
+  await shop.clock.advance(10)
+  expect(shop.all('job.done')).toHaveLength(1)
+  await shop.drain(worker)
+})

@@ -68,5 +68,5 @@ export const preparation: readonly (readonly string[])[] = [
   ['dispatch', '--job=boom'],
   ['work', '--stop-when-empty'],
   ['dispatch', '--job=note', '--payload={"userId":7}'],
-  ['dispatch', '--job=note', '--queue=mail', '--delay=10d'],
+  ['dispatch', '--job=note', '--queue=mail', '--delay=40d'],
 ]

@@ -64,8 +64,8 @@ export async function flagsOfCommands(): Promise<FlagsOfCommands> {
 /** What must not be drawn: it waits for hours, as asked, or writes where a campaign should not. */
 const leftOut: ReadonlySet<string> = new Set(['rest', 'rejects', 'delay', 'wait', 'force'])
 
-/** One writes files, one goes on until it is told to stop, one measures for ten seconds. */
-const unfit: ReadonlySet<string> = new Set(['init', 'watch', 'bench'])
+/** One writes files, two go on until they are told to stop, one measures for ten seconds. */
+const unfit: ReadonlySet<string> = new Set(['init', 'watch', 'schedule work', 'bench'])
 
 /** Words of a command line that is mostly right; none of them leads out of the working directory. */
 export function aCommandLine(commands: FlagsOfCommands, dice: Seeded): readonly string[] {
@@ -74,8 +74,8 @@ export function aCommandLine(commands: FlagsOfCommands, dice: Seeded): readonly 
   const flags = [...(commands.get(name) ?? [])].filter(([flag]) => !leftOut.has(flag))
   const words = Array.from({ length: dice.whole(0, 4) }, () => aFlag(flags, dice)).flat()
   const rest = Array.from({ length: dice.whole(0, 2) }, () => anArgument(name, dice))
-  const command = dice.chance(0.05) ? harmless(mutated(name, dice)) : name
-  const whole = dice.chance(0.1) ? [...words, command, ...rest] : [command, ...words, ...rest]
+  const command = dice.chance(0.05) ? [harmless(mutated(name, dice))] : name.split(' ')
+  const whole = dice.chance(0.1) ? [...words, ...command, ...rest] : [...command, ...words, ...rest]
   // A worker ends, whatever else it is told. Whoever asks for stdin would wait for this process's own.
   return (name === 'work' ? ['work', '--stop-when-empty', '--max-time=2s', ...whole.slice(1)] : whole).filter(
     (word) => word !== '-',

@@ -58,7 +58,6 @@ import { Worker } from './core/worker.ts'
 /** Known by their types only: the layer is loaded where there are schedules. */
 type Schedule = import('./schedule/schedule.ts').Schedule
 type Ticker = import('./schedule/ticker.ts').Ticker
-type MemoryState = import('./core/store/memory/state.ts').MemoryState
 /** What runs jobs where they are dispatched. */
 type Runner = import('./sync/run-at-dispatch.ts').RunAtDispatch
 

@@ -6,7 +6,7 @@ import type { Outcome } from './results.ts'
 /**
  * A load model: how many jobs a second some processes work off on one database, from what one job costs.
  *
- * `node bench/scaling.ts` prints the tables of docs/scaling.md; `--check RESULTS.json` compares it with the drains of a run
+ * `npm run bench:scaling` prints the tables of docs/scaling.md; `--check RESULTS.json` compares it with the drains of a run
  * of `npm run bench -- --full --only drain-200k`. It is a simulation in virtual time of the same rules that a worker follows (rounds of so many jobs, a
  * lock that is asked for again after 1 to 4 ms, two rounds under way on Postgres) over a number of cores.
  */

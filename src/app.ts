@@ -150,6 +150,8 @@ export class Khepri<Jobs extends JobMap = JobMap> {
     job: Name,
     ...rest: PayloadAndOptions<PayloadOf<Jobs[Name]>>
   ): Promise<Enqueued>
+  /** closure: only `memory:` and `sync:` take one, where its code is still there when it runs. */
+  dispatch(closure: () => unknown, options?: DispatchOptions): Promise<Enqueued>
   async dispatch(...call: DispatchArguments): Promise<Enqueued> {
     const [enqueued] = await this.enqueue([await this.prepare(...call)])
     return enqueued as Enqueued
@@ -383,6 +385,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   async migrations(): Promise<Migrations> {
     this.#requireOpen()
+    this.#requireDatabase()
     this.#migrations ??= this.#openMigrations()
     return this.#migrations
   }
@@ -597,7 +600,9 @@ export class Khepri<Jobs extends JobMap = JobMap> {
           this.#storeOptions,
         )
       case 'memory':
-        throw new KhepriError('USAGE', 'the memory store has no schema to migrate')
+        throw new KhepriError('USAGE', `${database.label} has no schema to migrate`, {
+          fix: 'leave migrate() out where the database is memory: or sync:',
+        })
     }
   }
 

@@ -184,6 +184,21 @@ describe.each([
     expect(journal).toEqual(['parent', 'child'])
   })
 
+  it.skipIf(missing !== null)(
+    'leaves nothing waiting for a job that was cancelled, even where each worker lives for a moment',
+    async () => {
+      const { khepri, journal } = await open()
+      const { id } = await khepri.dispatch('note', { text: 'parent' }, { delay: '1h' })
+      await khepri.dispatch('note', { text: 'child' }, { after: id, onParentFailure: 'run' })
+      await khepri.dispatch('note', { text: 'called off' }, { after: id })
+      const admin = await khepri.admin()
+      await admin.cancel([id])
+      await (await khepri.work({ stopWhenEmpty: true })).finished
+      expect(journal).toEqual(['child'])
+      expect(await admin.counts()).toEqual([])
+    },
+  )
+
   it.skipIf(missing !== null)('hears of a job that was never given out, and nothing is written', async () => {
     const { khepri } = await open()
     await expect(khepri.dispatch('note', { text: 'x' }, { after: 1_000 })).rejects.toMatchObject({ code: 'NOT_FOUND' })

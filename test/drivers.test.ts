@@ -102,7 +102,7 @@ describe('the memory driver', () => {
 
   it('takes closures, and so does sync; a durable one refuses them and says why', async () => {
     const ran: string[] = []
-    const memory = opened(createKhepri({ database: 'memory:' }))
+    const memory = opened(createKhepri({ database: 'memory:', jobs: { note: (_: { readonly n: number }) => {} } }))
     await memory.dispatch(() => void ran.push('in memory'))
     await (await memory.memory()).drain()
     const sync = opened(createKhepri({ database: 'sync:' }))
@@ -167,6 +167,7 @@ describe('a driver that only dispatches', () => {
     const refusal = { code: 'USAGE', message: 'this khepri has a driver that only dispatches' }
     await expect(khepri.work()).rejects.toMatchObject(refusal)
     await expect(khepri.admin()).rejects.toMatchObject(refusal)
+    await expect(khepri.migrate()).rejects.toMatchObject(refusal)
   })
 })
 

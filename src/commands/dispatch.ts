@@ -70,6 +70,14 @@ const dispatchFlags = {
 
 type DispatchFlags = ValuesOf<typeof dispatchFlags> & { readonly timezone: string | undefined }
 
+/** Exit 0 says that a job is kept: not by what ends with this command. */
+function requireLasting({ config: { database } }: Khepri): void {
+  if (database.kind !== 'memory') return
+  throw new KhepriError('USAGE', `${database.label} ends with this command, and with it what would be dispatched`, {
+    fix: 'name a file or a server with --database; khepri run runs a job here and now',
+  })
+}
+
 /** `khepri dispatch`: puts jobs in. */
 export default class Dispatch extends KhepriCommand {
   static readonly id = 'dispatch'
@@ -92,6 +100,7 @@ export default class Dispatch extends KhepriCommand {
     const overrides = overridesOf(flags)
     checkCombination(files, flags)
     const app = await this.app()
+    requireLasting(app)
     const report = new DispatchReport(this.output)
     if (files.length === 0) await this.#one(app, { flags, overrides, report })
     else await this.#bulk(app, { files, flags, overrides, report })

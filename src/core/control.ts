@@ -73,14 +73,14 @@ export class Control {
     }
   }
 
-  async #recover({ neighbours }: Sight): Promise<void> {
+  async #recover({ neighbours, waiting }: Sight): Promise<void> {
     const { store, fateOf, look, beforeFreeing, onRecovery } = this.#parts
     const fates = neighbours.map((neighbour) => ({ worker: neighbour.worker, fate: fateOf(neighbour) }))
     const those = (wanted: Fate): readonly number[] =>
       fates.flatMap(({ worker, fate }) => (fate === wanted ? [worker] : []))
     const gone = those('gone')
     const silent = this.#isTimeToJudge()
-    if (gone.length === 0 && !silent) return
+    if (gone.length === 0 && !silent && !waiting) return
     const observation = { observer: look().worker, gone, rebooted: those('rebooted'), silent }
     onRecovery(await store.recover(observation, beforeFreeing))
   }

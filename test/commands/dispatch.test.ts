@@ -314,3 +314,15 @@ describe('a stream', () => {
     await database.drop()
   })
 })
+
+it.each(['memory:', 'sync:'])(
+  'into %s is refused: exit 0 would promise what ends with the command',
+  async (database) => {
+    using project = new KhepriProject({ 'jobs/note.mjs': 'export default () => {}' })
+    expect(await project.khepri(['dispatch', '--job=note', `--database=${database}`])).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining(`${database} ends with this command, and with it what would be dispatched`),
+    })
+  },
+)

@@ -231,6 +231,8 @@ export interface Sight {
   readonly suspectWaitMs: number | null
   /** Due jobs that the filter would take but for a newer envelope wait: they are left to newer workers. */
   readonly newer: boolean
+  /** Some jobs wait for others; a recovery releases those that need not any more. */
+  readonly waiting: boolean
 }
 
 /** What tells whether a worker's process is still there. */

@@ -225,6 +225,7 @@ class MemoryStore implements Store {
       newer: wantedOfAnyVersion(this.#state, wanted).some(
         ({ version, availableAt }) => version > filter.maxVersion && availableAt <= now,
       ),
+      waiting: this.#state.waits.size > 0,
     }
   }
 

@@ -1,7 +1,7 @@
 import type { Look, Neighbour, Sight } from '../store.ts'
 import type { Row } from './connection.ts'
 import type { Values } from './connections.ts'
-import { now, type Relations } from './fragments.ts'
+import { anyParents, now, type Relations } from './fragments.ts'
 import { due, isPaused, type Scope, wanted, wantedOfAnyVersion } from './reserving.ts'
 import { filterValues } from './round.ts'
 import { bigints } from './statement.ts'
@@ -21,7 +21,8 @@ export function look(tables: Relations, scope: Scope): string {
   (select ${now} - min(j.available_at) from ${jobs} j
     where j.suspect = 1 and ${waiting} and ${wanted}) as suspect_wait,
   exists (select from ${jobs} j
-    where j.version > 1 and ${waiting} and ${wantedOfAnyVersion} and j.version > :maxVersion::bigint) as newer`
+    where j.version > 1 and ${waiting} and ${wantedOfAnyVersion} and j.version > :maxVersion::bigint) as newer,
+  ${anyParents(tables.parents)} as waiting`
 }
 
 /** The parameters of a look. */
@@ -38,5 +39,6 @@ export function sightOf(row: Row | undefined): Sight {
     neighbours: (row?.neighbours ?? []) as readonly Neighbour[],
     suspectWaitMs: (row?.suspect_wait ?? null) as number | null,
     newer: row?.newer === true,
+    waiting: row?.waiting === true,
   }
 }

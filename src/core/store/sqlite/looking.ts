@@ -19,5 +19,6 @@ export function lookIn({ connection, statements, now }: Transaction, { worker, h
     neighbours: connection.statement(statements.neighbours).all({ host, worker }) as Neighbour[],
     suspectWaitMs: dueAt === null ? null : now - dueAt,
     newer: connection.statement(statements.newer(filter)).get(waiting) !== undefined,
+    waiting: connection.statement(statements.anyParents).pluck().get() === 1,
   }
 }

@@ -22,6 +22,16 @@ export const continuationCases: readonly ConformanceCase[] = [
     },
   },
   {
+    name: 'a look tells whether any job waits for another one',
+    needs,
+    async run({ store, first }) {
+      const parent = await enqueueOne(store)
+      assert.equal((await first.look()).waiting, false)
+      await enqueueOne(store, { after: [parent] })
+      assert.equal((await first.look()).waiting, true)
+    },
+  },
+  {
     name: 'a job after several waits for the last of them, also when they are done in one round',
     needs,
     async run({ store, first }) {

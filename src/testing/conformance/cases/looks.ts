@@ -4,7 +4,10 @@ import { aWish, enqueueAll, enqueueOne, jobs, leaseMs, sorted } from '../builder
 import type { ConformanceCase } from '../context.ts'
 import { loseFirst } from '../steps.ts'
 
-const nothingSeen = { known: false, restart: false, cancelled: [], neighbours: [], suspectWaitMs: null, newer: false }
+const nothingSeen = {
+  ...{ known: false, restart: false, cancelled: [], neighbours: [], suspectWaitMs: null, newer: false },
+  waiting: false,
+}
 
 /** Filters that all serve the queue "default", each in one of the ways in which queues can be named. */
 const everyScope: readonly Filter['queues'][] = [[['default']], [['b', 'default'], ['a']], 'all']

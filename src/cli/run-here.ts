@@ -14,6 +14,8 @@ export interface RanHere {
   readonly attempt: number
   readonly tries: number
   readonly ms: number
+  /** What a job that is a process of its own wrote, its end at least; null: it wrote nothing, or to our stdout. */
+  readonly output: string | null
   /** The exit status that a signal asks for; null: there was none. */
   readonly signalled: number | null
 }
@@ -25,8 +27,9 @@ export async function runHere(app: Khepri, job: Reservation, onLog: (text: strin
   const listening = listenFor(attempt)
   const outcome = await runLone(lone, app.events, onLog)
   const signalled = listening.stop()
-  const { tries, ms } = attempt
-  return { outcome, verdict: decide(outcome, attempt, Math.random()), attempt: attempt.attempt, tries, ms, signalled }
+  const { tries, ms, output } = attempt
+  const verdict = decide(outcome, attempt, Math.random())
+  return { outcome, verdict, attempt: attempt.attempt, tries, ms, output, signalled }
 }
 
 async function settingOf(app: Khepri): Promise<LoneSetting> {

@@ -50,6 +50,7 @@ export default class Run extends KhepriCommand {
     const job = await this.#find(app, args.job, flags)
     const ran = await runHere(app, job, (text) => this.say(text))
     if (this.output.mode === 'json') await this.output.document(documentOf(job, ran))
+    else if (ran.output !== null) await this.output.stdout.write(ran.output)
     tellEnding(job, ran, { say: (text) => this.say(text), report: (error, exit) => this.report(error, exit) })
   }
 

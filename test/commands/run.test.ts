@@ -70,6 +70,15 @@ const jobs = {
 }
 
 describe('khepri run', () => {
+  it('shows what an executable has written, whether or not it fails', async () => {
+    using project = new KhepriProject({
+      'khepri.config.json':
+        '{"jobs":{"ex":{"exec":"/bin/sh","args":["-c","echo out; echo err >&2; exit $0","0"]},"bad":{"exec":"/bin/sh","args":["-c","echo out; exit $0","3"]}}}',
+    })
+    expect(await project.khepri(['run', 'ex'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^(out\nerr|err\nout)\n$/) })
+    expect(await project.khepri(['run', 'bad'])).toMatchObject({ code: 1, stdout: 'out\n' })
+  })
+
   it('runs a job by its name, without any store: what it prints is stdout, what it logs stderr', async () => {
     using project = new KhepriProject(jobs)
     const { code, stdout, stderr } = await project.khepri(['run', 'greet', '--set', 'name=Ada'])

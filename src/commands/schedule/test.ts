@@ -28,6 +28,7 @@ export default class ScheduleTest extends KhepriCommand {
     const job = unstored(row, now)
     const ran = await runHere(app, job, (text) => this.say(text))
     if (this.output.mode === 'json') await this.output.document(documentOf(job, ran))
+    else if (ran.output !== null) await this.output.stdout.write(ran.output)
     tellEnding(job, ran, { say: (text) => this.say(text), report: (error, exit) => this.report(error, exit) })
   }
 }

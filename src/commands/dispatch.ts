@@ -33,6 +33,7 @@ const dispatchFlags = {
   payload: textFlag({ helpValue: 'JSON|@FILE', summary: 'the payload; {} where none is given' }),
   set: textFlag({
     multiple: true,
+    multipleNonGreedy: true,
     helpValue: 'KEY=TEXT',
     summary: 'a member of the payload; KEY:=JSON for what is not text',
   }),
@@ -54,6 +55,7 @@ const dispatchFlags = {
   }),
   after: jobIdFlag({
     multiple: true,
+    multipleNonGreedy: true,
     helpValue: 'ID',
     summary: 'waits until this job is done; may be given several times',
   }),

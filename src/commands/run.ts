@@ -16,6 +16,7 @@ const runFlags = {
   payload: textFlag({ helpValue: 'JSON|@FILE', summary: 'the payload of NAME; {} where none is given' }),
   set: textFlag({
     multiple: true,
+    multipleNonGreedy: true,
     helpValue: 'KEY=TEXT',
     summary: 'a member of the payload; KEY:=JSON for what is not text',
   }),

@@ -326,3 +326,16 @@ it.each(['memory:', 'sync:'])(
     })
   },
 )
+
+it('takes a file behind a flag that may be given several times', async () => {
+  using project = await migratedProject({ 'jobs/note.mjs': 'export default () => {}', 'job.json': '{"n":1}' })
+  const flags = ['--job=note', '--set', 'a=1']
+  const { stderr } = await project.khepri(['dispatch', ...flags, 'job.json'])
+  expect(stderr).toContain('--set')
+  expect(stderr).not.toContain('"job.json"')
+  expect(await project.khepri(['dispatch', '--job=note'])).toMatchObject({ code: 0, stdout: '1\n' })
+  expect(await project.khepri(['dispatch', '--after', '1', '--job=note', 'job.json'])).toMatchObject({
+    code: 0,
+    stdout: '2\n',
+  })
+})

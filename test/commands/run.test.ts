@@ -75,7 +75,10 @@ describe('khepri run', () => {
       'khepri.config.json':
         '{"jobs":{"ex":{"exec":"/bin/sh","args":["-c","echo out; echo err >&2; exit $0","0"]},"bad":{"exec":"/bin/sh","args":["-c","echo out; exit $0","3"]}}}',
     })
-    expect(await project.khepri(['run', 'ex'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^(out\nerr|err\nout)\n$/) })
+    expect(await project.khepri(['run', 'ex'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^(out\nerr|err\nout)\n$/),
+    })
     expect(await project.khepri(['run', 'bad'])).toMatchObject({ code: 1, stdout: 'out\n' })
   })
 

@@ -51,7 +51,7 @@ export class DispatchReport {
   #whatWasDone({ dispatched, first }: BulkOutcome): string {
     if (dispatched === 0) return 'Dispatched nothing'
     return dispatched === 1 && first !== null
-      ? `Dispatched ${first.job} on ${first.queue}${this.#dueText(first)}`
+      ? `Dispatched ${first.job} on ${first.queue}${this.#dueText(first)}${waitText(first)}`
       : `Dispatched ${count(dispatched, 'job')}`
   }
 
@@ -77,6 +77,11 @@ function amount({ dispatched }: BulkOutcome, ms: number): string {
 function invitation({ dispatched }: BulkOutcome, { command }: DispatchFacts): string {
   if (dispatched === 0) return ''
   return `. Run ${dispatched === 1 ? 'it' : 'them'}: ${command}`
+}
+
+/** Said of what may be done by now as well: only the database knows. */
+function waitText({ after = [] }: NewJob): string {
+  return after.length === 0 ? '' : `, after ${after.length === 1 ? 'job' : 'jobs'} ${after.join(', ')}`
 }
 
 function duplicatesText({ duplicates }: BulkOutcome): string {

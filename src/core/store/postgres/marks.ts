@@ -55,7 +55,7 @@ export class Marks {
     wish: Wish,
     reserved: readonly Reservation[],
     { marked, ms }: { readonly marked: boolean; readonly ms: number },
-  ) {
+  ): void {
     if (reserved.length < wish.limit || !suits(wish)) return this.forget()
     if (marked) this.#quickMs = ms
     else this.#begin(wish, ms)

@@ -192,7 +192,7 @@ class PostgresStore implements Store {
 
   async recover(observation: Observation, beforeFreeing?: BeforeFreeing): Promise<Recovery> {
     const recovery = await this.#recovery.run(observation, beforeFreeing)
-    if (recovery.freed > 0) this.#marks.forget()
+    if (recovery.freed > 0 || recovery.released > 0) this.#marks.forget()
     return recovery
   }
 

@@ -227,7 +227,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
       throw new KhepriError('USAGE', 'this khepri is a producer and starts no worker', {
         fix: 'set role to "worker" or "both" where jobs are to run',
       })
-    if (this.config.database.label === 'sync:')
+    if (this.#isSync)
       throw new KhepriError('USAGE', 'sync: runs jobs where they are dispatched, there is nothing to work on')
     checkWorkOptions(request)
     const { schedule = false, ...options } = request
@@ -270,7 +270,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   /** What is in memory. Throws USAGE where the database is another one. */
   async memory(): Promise<MemoryQueue> {
     const { database } = this.config
-    if (database.kind !== 'memory' || database.isSync)
+    if (database.kind !== 'memory' || this.#isSync)
       throw new KhepriError('USAGE', `memory() is for memory:, and the database is ${database.label}`)
     const { MemoryQueue } = await import('./core/memory-queue.ts')
     return new MemoryQueue((await this.#openMemory()).state, () => this.#drainMemory())
@@ -290,8 +290,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   /** Writes rows that a Dispatcher prepared; durable when it resolves. Concurrent calls share commits. */
   async enqueue(jobs: readonly NewJob[]): Promise<readonly Enqueued[]> {
     this.#requireDispatching()
-    if (this.config.database.kind === 'memory' && this.config.database.isSync)
-      return (await this.#runner()).enqueue(jobs)
+    if (this.#isSync) return (await this.#runner()).enqueue(jobs)
     const enqueued = await this.#enqueuer.enqueue(jobs)
     if (this.events.isHeard) this.#announce(jobs, enqueued)
     return enqueued
@@ -322,6 +321,11 @@ export class Khepri<Jobs extends JobMap = JobMap> {
       makeExecutable: async (executable) => (await import('./exec/handler.ts')).executableHandler(executable),
     })
     return this.#registry
+  }
+
+  get #isSync(): boolean {
+    const { database } = this.config
+    return database.kind === 'memory' && database.isSync === true
   }
 
   /** What takes new jobs: the store, or the driver that only dispatches. */
@@ -355,10 +359,10 @@ export class Khepri<Jobs extends JobMap = JobMap> {
 
   /** Jobs that end with their process are for development. Throws CONFIG_INVALID for sync: in production, and warns of memory:. */
   #requireEphemeral(): void {
-    const { database, ephemeral } = this.config
+    const { ephemeral } = this.config
     if (ephemeral || process.env.NODE_ENV !== 'production') return
     const fix = 'name a file or a server, or say ephemeral: true where that is what you want'
-    if (database.label === 'sync:')
+    if (this.#isSync)
       throw new KhepriError('CONFIG_INVALID', 'sync: runs jobs where they are dispatched, and NODE_ENV is production', {
         fix,
       })
@@ -459,7 +463,7 @@ export class Khepri<Jobs extends JobMap = JobMap> {
   async #checkMemory(): Promise<readonly Finding[]> {
     const { database, ephemeral } = this.config
     if (ephemeral) return [ok('database', `${database.label} is meant to end with its process`)]
-    if (database.label === 'sync:' && process.env.NODE_ENV === 'production')
+    if (this.#isSync && process.env.NODE_ENV === 'production')
       return [await examined('database', () => this.#checkEphemeral())]
     return [
       warning(

@@ -5,16 +5,25 @@ import type { Reservation } from '../core/store/store.ts'
 import { describeError } from '../core/text.ts'
 import { elapsed } from './elapsed.ts'
 import { exits } from './exit-codes.ts'
+import type { Output } from './output.ts'
 import type { RanHere } from './run-here.ts'
 
 /** How a command speaks. */
 interface Voice {
+  readonly output: Output
   readonly say: (text: string) => void
   readonly report: (error: KhepriError, exit?: number) => void
 }
 
+/** Shows what a job that was run here has written elsewhere than on our stdout, or all about it for programs, and its end. */
+export async function showRan(job: Reservation, ran: RanHere, { output, say, report }: Voice): Promise<void> {
+  if (output.mode === 'json') await output.document(documentOf(job, ran))
+  else if (ran.output !== null) await output.stdout.write(ran.output)
+  tellEnding(job, ran, { say, report })
+}
+
 /** Tells how a job that was run here ended, and what a worker would make of it. */
-export function tellEnding({ job }: Reservation, ran: RanHere, { say, report }: Voice): void {
+function tellEnding({ job }: Reservation, ran: RanHere, { say, report }: Omit<Voice, 'output'>): void {
   const { outcome, verdict, attempt, tries, ms, signalled } = ran
   if (outcome.kind === 'done') return say(`Ran ${job} in ${elapsed(ms)}`)
   report(errorOf(job, ran), signalled ?? (outcome.kind === 'released' ? exits.tryAgain : undefined))
@@ -55,7 +64,7 @@ function reasonOf(outcome: Outcome): string {
 }
 
 /** The same for programs. */
-export function documentOf({ id, job }: Reservation, { outcome, attempt, tries, ms }: RanHere): object {
+function documentOf({ id, job }: Reservation, { outcome, attempt, tries, ms }: RanHere): object {
   const cause = causeOf(outcome)
   return {
     ...{ id: id === 0 ? null : id, job, outcome: outcome.kind === 'threw' ? 'failed' : outcome.kind },

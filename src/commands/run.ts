@@ -2,7 +2,7 @@ import type { Khepri } from '../app.ts'
 import { KhepriCommand, type ValuesOf } from '../cli/base-command.ts'
 import { Args, Flags, jobId, textFlag } from '../cli/flags.ts'
 import { jobInFile, jobNamed, jobStored, looksLikeFile, replayOf } from '../cli/job-to-run.ts'
-import { documentOf, tellEnding } from '../cli/ran-here.ts'
+import { showRan } from '../cli/ran-here.ts'
 import { runHere } from '../cli/run-here.ts'
 import { KhepriError } from '../core/errors.ts'
 import type { Reservation } from '../core/store/store.ts'
@@ -50,9 +50,11 @@ export default class Run extends KhepriCommand {
     const app = await this.app()
     const job = await this.#find(app, args.job, flags)
     const ran = await runHere(app, job, (text) => this.say(text))
-    if (this.output.mode === 'json') await this.output.document(documentOf(job, ran))
-    else if (ran.output !== null) await this.output.stdout.write(ran.output)
-    tellEnding(job, ran, { say: (text) => this.say(text), report: (error, exit) => this.report(error, exit) })
+    await showRan(job, ran, {
+      output: this.output,
+      say: (text) => this.say(text),
+      report: (error, exit) => this.report(error, exit),
+    })
   }
 
   async #find(app: Khepri, word: string | undefined, { id, payload, set = [] }: RunFlags): Promise<Reservation> {

@@ -1,6 +1,6 @@
 import { KhepriCommand } from '../../cli/base-command.ts'
 import { scheduleArgument, scheduleNamed } from '../../cli/known-schedules.ts'
-import { documentOf, tellEnding } from '../../cli/ran-here.ts'
+import { showRan } from '../../cli/ran-here.ts'
 import { runHere } from '../../cli/run-here.ts'
 import { unstored } from '../../core/lone-attempt.ts'
 
@@ -27,8 +27,10 @@ export default class ScheduleTest extends KhepriCommand {
     const row = await app.scheduledJob(schedule, { name: schedule.name, scheduledFor: now, firedAt: now, missed: 0 })
     const job = unstored(row, now)
     const ran = await runHere(app, job, (text) => this.say(text))
-    if (this.output.mode === 'json') await this.output.document(documentOf(job, ran))
-    else if (ran.output !== null) await this.output.stdout.write(ran.output)
-    tellEnding(job, ran, { say: (text) => this.say(text), report: (error, exit) => this.report(error, exit) })
+    await showRan(job, ran, {
+      output: this.output,
+      say: (text) => this.say(text),
+      report: (error, exit) => this.report(error, exit),
+    })
   }
 }

@@ -1,5 +1,5 @@
 import { KhepriError } from '../errors.ts'
-import type { JobId } from './store.ts'
+import type { JobId, Settlement } from './store.ts'
 
 /**
  * What the stores share about jobs that wait for others.
@@ -14,6 +14,11 @@ export const never = 8_640_000_000_000_000
 
 /** For so many parents children are looked at in one recovery: many may wait for long, and nothing is to be read whole. */
 export const lookedAtOnce = 500
+
+/** Tells whether a job leaves the queue by it: only then can it matter to those that wait for it. */
+export function leavesQueue(kind: Settlement['kind']): boolean {
+  return kind !== 'retry' && kind !== 'release'
+}
 
 /** What a look at some of the jobs that wait has found. */
 export interface Waiting {

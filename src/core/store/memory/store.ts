@@ -1,6 +1,6 @@
 import { defaults } from '../../defaults.ts'
 import type { Admin } from '../admin.ts'
-import { never } from '../continuations.ts'
+import { leavesQueue, never } from '../continuations.ts'
 import type { StoreOptions } from '../options.ts'
 import type {
   AttemptRecord,
@@ -41,11 +41,6 @@ export function openMemoryStore(options: MemoryOptions): { store: Store; admin: 
   return { store: new MemoryStore(state), admin: new MemoryAdmin(state), state }
 }
 
-/** Tells whether a job leaves the queue by it: only then can it matter to those that wait for it. */
-function isEnd(kind: Settlement['kind']): boolean {
-  return kind !== 'retry' && kind !== 'release'
-}
-
 class MemoryStore implements Store {
   readonly #state: MemoryState
 
@@ -77,7 +72,9 @@ class MemoryStore implements Store {
     const refused = fates.filter(({ fate }) => fate === null).map(({ settlement }) => settlement)
     const completed = new Set(fates.filter(({ fate }) => fate === 'complete').map(({ settlement }) => settlement.id))
     const ids = round.enqueue.map((job) => (completed.has(job.parent) ? this.#enqueueFollowUp(job) : null))
-    this.#state.release(this.#state.childrenOf(fates.filter(({ fate }) => fate !== null && isEnd(fate)).map(idOf)))
+    this.#state.release(
+      this.#state.childrenOf(fates.filter(({ fate }) => fate !== null && leavesQueue(fate)).map(idOf)),
+    )
     this.#disown(round.worker, round.disown)
     const notStarted = round.start.filter((held) => !this.#start(round.worker, held))
     return {

@@ -19,14 +19,13 @@ import type {
   WholeJob,
   WorkerRow,
 } from '../admin.ts'
-import { requireCurrent } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
 import type { AttemptRecord, FailReason, Held, JobId, WorkerId } from '../store.ts'
 import { StoredJobs } from '../stored-jobs.ts'
-import { appliedMigrations } from './applied.ts'
-import { Connection, operatorRole } from './connection.ts'
+import { type Connection, operatorRole } from './connection.ts'
 import { LiveJobs } from './live-jobs.ts'
 import { oneOf } from './one-of.ts'
+import { openMigrated } from './opening.ts'
 import { Pruning } from './pruning.ts'
 import { type SqliteTables, sqliteTables } from './schema.ts'
 import { now } from './transaction.ts'
@@ -37,16 +36,7 @@ const pageSize = 100
 
 /** Opens the cold side of an SQLite file; throws what `openSqliteStore` throws. */
 export async function openSqliteAdmin(path: string, options: StoreOptions): Promise<Admin> {
-  const connection = Connection.open({ ...options, path }, operatorRole)
-  try {
-    const { names, label } = options
-    const applied = await connection.read(() => appliedMigrations(connection, names.migrations, label))
-    requireCurrent('sqlite', applied, label)
-  } catch (error) {
-    connection.close()
-    throw error
-  }
-  return new SqliteAdmin(connection, options)
+  return new SqliteAdmin(await openMigrated(path, options, operatorRole), options)
 }
 
 class SqliteAdmin implements Admin {

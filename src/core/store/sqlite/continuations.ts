@@ -1,6 +1,14 @@
-import { judgement, lookedAtOnce, lookedUpTo, never, requireGivenOut, type Waiting } from '../continuations.ts'
+import {
+  judgement,
+  leavesQueue,
+  lookedAtOnce,
+  lookedUpTo,
+  never,
+  requireGivenOut,
+  type Waiting,
+} from '../continuations.ts'
 import type { TableNames } from '../names.ts'
-import type { JobId, NewJob } from '../store.ts'
+import type { JobId, NewJob, Settlement } from '../store.ts'
 import type { Inserting } from './insertion.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -54,11 +62,11 @@ export function waitForParents(transaction: Inserting, child: JobId, job: NewJob
   releaseSome(transaction, [child])
 }
 
-/** Releases, or cancels, what waited for these jobs alone. To be called where something has ended. */
-export function releaseChildrenOf(transaction: Transaction, ended: readonly { readonly id: JobId }[]): void {
+/** Releases, or cancels, what waited for these jobs alone. To be called where attempts have ended. */
+export function releaseChildrenOf(transaction: Transaction, settled: readonly Pick<Settlement, 'id' | 'kind'>[]): void {
   const { connection, statements } = transaction
-  if (ended.length === 0 || connection.statement(statements.anyParents).pluck().get() === 0) return
-  const ids = ended.map(({ id }) => id)
+  if (settled.length === 0 || connection.statement(statements.anyParents).pluck().get() === 0) return
+  const ids = settled.filter(({ kind }) => leavesQueue(kind)).map(({ id }) => id)
   releaseAll(transaction, childrenOf(transaction, ids))
 }
 

@@ -51,7 +51,7 @@ export class Exchange {
     this.#settle(endings)
     const ended = [...completed.done, ...endings]
     const ids = this.#enqueue(round.enqueue, ended)
-    releaseChildrenOf(this.#transaction, ended.filter(leavesQueue))
+    releaseChildrenOf(this.#transaction, ended)
     this.#disown(round.disown)
     const started = this.#held(round.start)
     this.#start(started.accepted.map(({ claim }) => claim))
@@ -250,11 +250,6 @@ function endingOf({ claim, isCancelled }: Accepted<Settlement>): Settlement {
   if (!isCancelled || !isTriedAgain(claim)) return claim
   const { id, fence, attempt } = claim
   return { id, fence, kind: 'cancel', attempt }
-}
-
-/** Only what leaves the queue can matter to those that wait for it. */
-function leavesQueue({ kind }: Settlement): boolean {
-  return kind !== 'retry' && kind !== 'release'
 }
 
 function cancelledOf(accepted: readonly Accepted<Settlement>[]): readonly JobId[] {

@@ -1,5 +1,4 @@
 import { setImmediate } from 'node:timers/promises'
-import { requireCurrent } from '../migrator.ts'
 import type { TableNames } from '../names.ts'
 import type { StoreOptions } from '../options.ts'
 import type {
@@ -14,24 +13,15 @@ import type {
 } from '../schedule-store.ts'
 import { keptSlots } from '../schedule-store.ts'
 import type { JobId, NewJob } from '../store.ts'
-import { appliedMigrations } from './applied.ts'
-import { Connection, dispatcherRole } from './connection.ts'
+import { type Connection, dispatcherRole } from './connection.ts'
 import { insertJobs } from './insertion.ts'
+import { openMigrated } from './opening.ts'
 import { type Statements, statementsFor } from './statements.ts'
 import { now } from './transaction.ts'
 
 /** Opens the schedules of an SQLite file; throws what `openSqliteStore` throws. */
 export async function openSqliteSchedules(path: string, options: StoreOptions): Promise<ScheduleStore> {
-  const connection = Connection.open({ ...options, path }, dispatcherRole)
-  try {
-    const { names, label } = options
-    const applied = await connection.read(() => appliedMigrations(connection, names.migrations, label))
-    requireCurrent('sqlite', applied, label)
-  } catch (error) {
-    connection.close()
-    throw error
-  }
-  return new SqliteSchedules(connection, options)
+  return new SqliteSchedules(await openMigrated(path, options, dispatcherRole), options)
 }
 
 class SqliteSchedules implements ScheduleStore {

@@ -1,6 +1,5 @@
 import { statSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
-import { requireCurrent } from '../migrator.ts'
 import type { StoreOptions } from '../options.ts'
 import { RecoveryPass } from '../recovery.ts'
 import type {
@@ -18,12 +17,12 @@ import type {
   Sight,
   Store,
 } from '../store.ts'
-import { appliedMigrations } from './applied.ts'
 import { Connection, dispatcherRole, type Role, workerRole } from './connection.ts'
 import { storeClosed } from './errors.ts'
 import { Exchange } from './exchange.ts'
 import { insertJobs } from './insertion.ts'
 import { lookIn } from './looking.ts'
+import { requireMigrated } from './opening.ts'
 import { SqliteRecovering } from './recovering.ts'
 import { Selection } from './selection.ts'
 import { type Statements, statementsFor } from './statements.ts'
@@ -69,12 +68,9 @@ class SqliteStore implements Store {
   }
 
   async requireSchema(): Promise<void> {
-    const { names, label } = this.#options
-    const connection = this.#open(workerRole)
-    this.#spare = connection
+    this.#spare = this.#open(workerRole)
     try {
-      const applied = await connection.read(() => appliedMigrations(connection, names.migrations, label))
-      requireCurrent('sqlite', applied, label)
+      await requireMigrated(this.#spare, this.#options)
     } catch (error) {
       await this.close()
       throw error

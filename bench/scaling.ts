@@ -1,12 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
+import postgres from 'postgres'
+import type { NewJob, Place } from './peer.ts'
+import { openVenue } from './places.ts'
 import type { Outcome } from './results.ts'
 
 /**
  * A load model: how many jobs a second some processes work off on one database, from what one job costs.
  *
- * `npm run bench:scaling` prints the tables of docs/scaling.md; `--check RESULTS.json` compares it with the drains of a run
+ * `npm run bench:scaling` prints the tables of docs/scaling.md; `--measure` says what one job costs here, and `--check RESULTS.json` compares it with the drains of a run
  * of `npm run bench -- --full --only drain-200k`. It is a simulation in virtual time of the same rules that a worker follows (rounds of so many jobs, a
  * lock that is asked for again after 1 to 4 ms, two rounds under way on Postgres) over a number of cores.
  */
@@ -97,12 +100,12 @@ function onPostgres({ costs, processes, cores, batch, serverCores }: Load): numb
 }
 
 /**
- * Microseconds of a core for a no-op job of 100 bytes, by getrusage of the worker's process and, on Postgres, of the
- * server's; two cores of an AMD EPYC guest. Another machine differs by a factor that is the same for all of them.
+ * Microseconds of a core for a no-op job of 100 bytes on two cores of an AMD EPYC guest. Their sum on SQLite and both on
+ * Postgres are what `--measure` says; the part of SQLite under the lock is that of its statements by themselves.
  */
 export const measured: Readonly<Record<Load['store'], Costs>> = {
-  sqlite: { worker: 14, database: 6.5 },
-  postgres: { worker: 36, database: 60 },
+  sqlite: { worker: 11.5, database: 6.5 },
+  postgres: { worker: 18, database: 54 },
 }
 
 const batches: Readonly<Record<Load['store'], number>> = { sqlite: 200, postgres: 190 }
@@ -148,7 +151,7 @@ function tables(): void {
   const withHandler = (ms: number): Costs => ({ ...measured.sqlite, worker: measured.sqlite.worker + ms * 1_000 })
   table(
     'one SQLite file, 8 processes on 8 cores, by what a handler costs',
-    [0.01, 0.1, 1, 10].map((ms) => [
+    [1, 10].map((ms) => [
       `${ms} ms of a core`,
       predicted('sqlite', 8, 8, { costs: withHandler(ms), batch: Math.max(1, Math.min(200, Math.floor(25 / ms))) }),
     ]),
@@ -162,8 +165,67 @@ function tables(): void {
   )
 }
 
+const jobsMeasured = 60_000
+
+/** What a drain costs for each job: this process, which works, and on Postgres the server. */
+async function measure(store: Load['store']): Promise<void> {
+  const venue = await openVenue(store)
+  if ('missing' in venue) return console.log(`${store}: ${venue.missing}`)
+  const { peer } = await import('./peers/khepri.ts')
+  const place = await venue.place()
+  try {
+    await peer.prepare(place)
+    await fill(place)
+    const serverUs = store === 'postgres' ? await serverCpu(place.database) : null
+    const { promise: drained, resolve } = Promise.withResolvers<void>()
+    let left = jobsMeasured
+    const began = process.cpuUsage()
+    const worker = await peer.drain(place, null, () => {
+      if (--left === 0) resolve()
+    })
+    await drained
+    const { user, system } = process.cpuUsage(began)
+    const server = serverUs === null ? '' : `, server ${((await serverUs()) / jobsMeasured).toFixed(1)} us`
+    console.log(`${store}: worker ${((user + system) / jobsMeasured).toFixed(1)} us${server} of a core for each job`)
+    await worker.stop()
+  } finally {
+    await venue.clear(place)
+    await venue.close()
+  }
+}
+
+async function fill(place: Place): Promise<void> {
+  const { peer } = await import('./peers/khepri.ts')
+  const client = await peer.open(place)
+  const payload = { n: 0, kind: 'noop', ms: 0, failures: 0, at: 0, fill: 'x'.repeat(40) } as const
+  const some = Array.from({ length: 5_000 }, (): NewJob => ({ payload, tries: 1, delayMs: 0, urgent: false }))
+  for (let count = 0; count < jobsMeasured; count += some.length) await client.addMany?.(some)
+  await client.close()
+}
+
+/** Microseconds that the processes of a server use from now until the result is asked, as Linux tells. */
+async function serverCpu(url: string): Promise<() => Promise<number>> {
+  const usedUs = async (): Promise<ReadonlyMap<number, number>> => {
+    const sql = postgres(url, { max: 1, onnotice: () => {} })
+    const rows = await sql<{ pid: number }[]>`select pid from pg_stat_activity where pid <> pg_backend_pid()`
+    await sql.end()
+    return new Map(rows.map(({ pid }) => [pid, cpuOf(pid)]))
+  }
+  const before = await usedUs()
+  return async () => [...(await usedUs())].reduce((sum, [pid, us]) => sum + us - (before.get(pid) ?? 0), 0)
+}
+
+/** User and system time of a process, microseconds; /proc counts in hundredths of a second. */
+function cpuOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * 10_000
+}
+
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { check: { type: 'string' } } })
-  if (values.check === undefined) tables()
+  const { values } = parseArgs({ options: { check: { type: 'string' }, measure: { type: 'boolean' } } })
+  if (values.measure) for (const store of ['sqlite', 'postgres'] as const) await measure(store)
+  else if (values.check === undefined) tables()
   else check(values.check)
 }
